@@ -1,0 +1,97 @@
+"""What a benchmark file provides, and what travels between it and xspec.
+
+A benchmark file defines `make(version, split, settings) -> Benchmark` and is loaded by path in a worker
+process under the interpreter of its own environment: it may import the standard library, its benchmark, and
+the few files of this folder that import nothing else (this one among them).
+
+Requests to a member, and the `ok` of its answers:
+
+    {"verb": "describe"}                        the task manifest
+    {"verb": "solutions"}                       task -> Solution, for the tasks that have one
+    {"verb": "open", "task": …, "run": …}       null
+    {"verb": "act", "action": …}                Observation
+    {"verb": "judge", "answer": …}              Verdict
+    {"verb": "close"}                           null
+
+An answer without `ok` has `error`, one line, and `input: true` where the user's input is to blame.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypedDict
+
+
+class BadInput(Exception):
+    """A version, split, setting or task that the benchmark does not have. The message says which it has."""
+
+
+class TaskEntry(TypedDict):
+    """One row of the manifest. `data` and `solution` are digests (`sha256:…`)."""
+
+    id: str
+    cluster: str
+    stratum: str
+    difficulty: str | None
+    instruction: str
+    toolset: str
+    data: str
+    solution: str | None
+
+
+class Manifest(TypedDict):
+    """What a benchmark contains: the same canonical bytes in every process. Tasks stand in natural order of
+    id.
+    """
+
+    benchmark: str
+    version: str
+    split: str
+    package: dict[str, str]
+    toolsets: dict[str, list[dict[str, Any]]]
+    system: dict[str, str]
+    tasks: list[TaskEntry]
+
+
+class Solution(TypedDict):
+    """A known way to pass. Giving up before any call of index 0…`commit`, with an empty answer, is a verified
+    fail.
+
+    `commit` is -1 where doing nothing passes: such a task has no place in an experiment.
+    """
+
+    calls: list[dict[str, Any]]
+    answer: str
+    commit: int
+
+
+class Observation(TypedDict):
+    """What came of an action. `error` marks a tool that failed; that is the agent's to deal with."""
+
+    content: str
+    error: bool
+
+
+class Verdict(TypedDict):
+    """`passed` is None if the benchmark cannot tell, which makes the trial invalid."""
+
+    passed: bool | None
+    detail: dict[str, Any]
+
+
+class Benchmark(Protocol):
+    """One benchmark, ready for use. A process serves one world at a time: the benchmark keeps it between
+    calls.
+    """
+
+    def describe(self) -> Manifest: ...
+
+    def open(self, task: str, run: int) -> None:
+        """Begins a fresh world of this task. Raises BadInput for an unknown task."""
+
+    def act(self, action: Mapping[str, Any]) -> Observation: ...
+
+    def judge(self, answer: str) -> Verdict: ...
+
+    def close(self) -> None:
+        """Lets go of the world."""
+
+    def solution(self, task: str) -> Solution | None: ...

@@ -1,0 +1,255 @@
+"""xspec's side of a zygote: start it, have members forked and ended, let it go."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from xspec.benchmarks import Launch, frames
+from xspec.benchmarks.environment import worker_environment
+from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung
+
+START_TIMEOUT_S = 180.0
+FORK_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 5.0
+_TAIL_BYTES = 65_536
+
+_WORKER = Path(__file__).resolve().with_name("worker.py")
+
+
+class MemberLink:
+    """The socket to one member. `in_step` is False from a request until its answer: then only killing is
+    safe.
+    """
+
+    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.number = number
+        self.in_step = True
+        self._reader = reader
+        self._writer = writer
+
+    @property
+    def usable(self) -> bool:
+        return self.in_step and not self._reader.at_eof()
+
+    async def ask(self, message: frames.Message, timeout_s: float) -> Any:
+        """The `ok` of the answer. TimeoutError after `timeout_s`; EOFError if the member ended; WorkerError
+        or SpecError if the benchmark raised.
+        """
+        frame = frames.encode(message)
+        if not self.usable:
+            raise EOFError
+        self.in_step = False
+        try:
+            async with asyncio.timeout(timeout_s):
+                self._writer.write(frame)
+                answer = await frames.receive(self._reader)
+        except (ConnectionError, frames.FrameError) as error:
+            raise EOFError(str(error)) from error
+        if answer is None:
+            raise EOFError
+        self.in_step = True
+        if "ok" in answer:
+            return answer["ok"]
+        raise (SpecError if answer["input"] else WorkerError)(answer["error"])
+
+    def close(self) -> None:
+        self.in_step = False
+        self._writer.transport.abort()
+
+
+class ZygoteProcess:
+    """A running zygote. Made by `start`, let go by `aclose`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, log: IO[bytes]) -> None:
+        self._process = process
+        self._control = control
+        self._log = log
+        self._log_start = os.fstat(log.fileno()).st_size
+        self._last_number = 0
+        self._members: set[int] = set()
+        self._replies: dict[tuple[str, int], asyncio.Future[frames.Message]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._dispatcher: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, launch: Launch, settings: Mapping[str, Any], log: Path | None) -> "ZygoteProcess":
+        """`settings` is the first frame: version, split, settings. Raises WorkerError with the last useful
+        line of stderr, or SpecError if the benchmark says that the input is wrong.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            stderr = log.open("a+b") if log is not None else tempfile.TemporaryFile()  # noqa: SIM115
+            try:
+                process = subprocess.Popen(  # noqa: ASYNC220  (the caller has nothing to do until it runs)
+                    [launch.interpreter, "-P", str(_WORKER), str(theirs.fileno()), str(launch.module)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stderr,
+                    stderr=stderr,
+                    pass_fds=[theirs.fileno()],
+                    env=worker_environment(os.environ),
+                    start_new_session=True,  # Ctrl-C is for xspec, which then ends its workers in order
+                )
+            except OSError as error:
+                ours.close()
+                stderr.close()
+                raise WorkerError(f"cannot start {launch.interpreter}: {error.strerror}") from None
+        zygote = cls(process, ours, stderr)
+        try:
+            await zygote._await_ready(settings)
+        except BaseException:
+            await zygote.aclose()
+            raise
+        return zygote
+
+    async def _await_ready(self, settings: Mapping[str, Any]) -> None:
+        reader, self._writer = await asyncio.open_unix_connection(sock=self._control)
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await frames.send(self._writer, dict(settings))
+                answer = await frames.receive(reader)
+        except TimeoutError:
+            raise WorkerHung(
+                f"the benchmark did not load within {START_TIMEOUT_S:g} s{self._said()}"
+            ) from None
+        except (ConnectionError, frames.FrameError):
+            answer = None
+        if answer is None:
+            raise WorkerError(f"the worker ended while it loaded the benchmark{self._said()}")
+        if "error" in answer:
+            if answer["input"]:
+                raise SpecError(answer["error"])
+            raise WorkerError(f"the benchmark could not be loaded: {answer['error']}")
+        self._dispatcher = asyncio.create_task(self._dispatch(reader))
+
+    @property
+    def alive(self) -> bool:
+        return self._dispatcher is not None and not self._dispatcher.done()
+
+    async def fork(self) -> MemberLink:
+        """A fresh member. Raises WorkerDied if the zygote is gone."""
+        self._last_number += 1
+        number = self._last_number
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                forked = self._request("fork", number, "forked", [theirs.fileno()])
+            self._members.add(number)
+            link = MemberLink(number, *await asyncio.open_unix_connection(sock=ours))
+        except BaseException:
+            ours.close()
+            self._kill(number)
+            raise
+        try:
+            async with asyncio.timeout(FORK_TIMEOUT_S):
+                await forked
+        except TimeoutError:
+            self.discard(link)
+            raise WorkerHung(f"the zygote did not fork within {FORK_TIMEOUT_S:g} s") from None
+        except BaseException:
+            self.discard(link)
+            raise
+        return link
+
+    def discard(self, link: MemberLink) -> None:
+        """Has a member killed, without waiting for it. Once is enough, twice does no harm."""
+        link.close()
+        self._kill(link.number)
+
+    async def how_it_ended(self, link: MemberLink) -> str:
+        """Discards a member that broke off and says how it ended, for the message to the user."""
+        link.close()
+        reply = self._kill(link.number)
+        if reply is None:
+            return "with its zygote"
+        try:
+            async with asyncio.timeout(END_TIMEOUT_S):
+                return str((await reply)["status"])
+        except (TimeoutError, WorkerDied):
+            return "how is not known"
+
+    async def aclose(self) -> None:
+        """Ends the zygote, and with it every member. Returns when no process is left."""
+        if self._dispatcher is not None:
+            self._dispatcher.cancel()
+        if self._writer is None:
+            self._control.close()
+        else:
+            self._writer.transport.abort()
+        try:
+            await asyncio.sleep(
+                0
+            )  # lets the transport close the descriptor: that is what the zygote waits for
+            await asyncio.to_thread(self._process.wait, END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait()
+            self._log.close()
+
+    def _kill(self, number: int) -> "asyncio.Future[frames.Message] | None":
+        """The future says how the member ended. None if that was asked before, or nobody is left to ask."""
+        if number not in self._members:
+            return None
+        self._members.remove(number)
+        with suppress(WorkerDied):
+            return self._request("kill", number, "ended")
+        return None
+
+    def _request(
+        self, verb: str, number: int, reply: str, fds: list[int] | None = None
+    ) -> asyncio.Future[Any]:
+        """Sends at once and without waiting: a request is far smaller than a socket's buffer, and descriptors
+        can't go through a stream. The future gets the answer.
+        """
+        if not self.alive:
+            raise WorkerDied(f"the zygote ended{self._said()}")
+        try:
+            socket.send_fds(self._control, [frames.encode({verb: number})], fds or [])
+        except OSError as error:
+            raise WorkerDied(f"the zygote takes no more requests: {error.strerror}{self._said()}") from None
+        future: asyncio.Future[frames.Message] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(_retrieved)
+        self._replies[reply, number] = future
+        return future
+
+    async def _dispatch(self, reader: asyncio.StreamReader) -> None:
+        """Gives each answer to whoever waits for it; when the zygote ends, tells them all."""
+        try:
+            while (answer := await frames.receive(reader)) is not None:
+                kind = "forked" if "forked" in answer else "ended"
+                future = self._replies.pop((kind, answer[kind]))
+                if not future.done():
+                    future.set_result(answer)
+        except (ConnectionError, frames.FrameError):
+            pass
+        finally:
+            for future in self._replies.values():
+                if not future.done():
+                    future.set_exception(WorkerDied(f"the zygote ended{self._said()}"))
+
+    def _said(self) -> str:
+        """`: ` and the last line of stderr that says something, or nothing."""
+        if self._log.closed:
+            return ""
+        fd = self._log.fileno()
+        end = os.fstat(fd).st_size
+        start = max(self._log_start, end - _TAIL_BYTES)
+        # Not by seeking: the worker writes through the same open file.
+        text = os.pread(fd, end - start, start).decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        telling = [line for line in lines if not line.startswith((" ", "\t"))] or lines
+        return f": {telling[-1].strip()}" if telling else ""
+
+
+def _retrieved(future: "asyncio.Future[frames.Message]") -> None:
+    """Marks an exception as seen: who discards a member need not care how that went."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,46 @@
+"""The verbs: one file each, thin over the rooms below, imported when it is used; and one line here."""
+
+import importlib
+from collections.abc import Sequence
+
+VERBS = {
+    "report": "what is stored: the consistency gap of each arm",
+    "show": "the canonical spec of an id or of overrides",
+    "diff": "the fields in which two specs differ, and whether they are factors",
+    "reproduce": "execute a stored spec again",
+    "rehearsal": "the simulated model on its own, as an endpoint",
+}
+
+USAGE = """usage: python -m xspec [OVERRIDE…] [-m]       compile a spec and execute or continue it
+       python -m xspec VERB …
+
+  python -m xspec benchmark.limit=5 k=3                 a small first run
+  python -m xspec +arm=baseline,guided -m               sweep arms, interleaved in time
+  python -m xspec provider=openai +arm=guided           with the key in OPENAI_API_KEY
+
+options:
+  -m, --multirun          sweep: every combination of comma-separated values is an arm
+  --retry-invalid         run trials again that came out invalid
+  --accept-lock-change    go on although environment, data or key changed since the execution was begun
+
+verbs:
+"""
+
+
+def usage() -> str:
+    """What `python -m xspec --help` prints."""
+    return USAGE + "\n".join(f"  {name:<12}{what}" for name, what in VERBS.items())
+
+
+def dispatch(arguments: Sequence[str]) -> int:
+    """Runs a verb, or an experiment if the first argument is not one. Returns the exit code."""
+    if arguments[:1] in (["-h"], ["--help"], ["help"]):
+        print(usage())
+        return 0
+    if arguments and arguments[0] in VERBS:
+        verb = importlib.import_module(f"xspec.cli.{arguments[0]}")
+        code: int = verb.main(list(arguments[1:]))
+        return code
+    from xspec.cli.run import run
+
+    return run(arguments)

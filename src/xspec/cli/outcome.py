@@ -1,0 +1,35 @@
+"""What a command says when it is done: the report of its arms, what stopped it, and how to go on."""
+
+import sys
+
+from rich.console import Console
+
+from xspec.experiment.execute import SweepEnd
+from xspec.report.build import build_report
+from xspec.report.load import load_records
+from xspec.report.table import print_report
+from xspec.spec.store import Store
+
+
+def tell_end(end: SweepEnd, store: Store) -> int:
+    """Prints the report to standard output and everything else to standard error; returns the exit code."""
+    ids = [arm.compiled.spec.id for arm in end.arms]
+    if any(arm.trials for arm in end.arms):
+        print_report(build_report(load_records(store, spec_ids=ids)), Console())
+    for arm in end.arms:
+        name = f"{arm.compiled.spec.id}{f' ({arm.compiled.arm})' if arm.compiled.arm else ''}"
+        if arm.already_finished:
+            _say(f"{name} was finished before; nothing was sent. Execute it again: python -m xspec reproduce {arm.compiled.spec.id}")
+        elif not arm.complete:
+            expected = arm.compiled.spec.k * len(arm.compiled.spec.benchmark.tasks)
+            _say(f"{name}: {len(arm.trials)} of {expected} trials are finished")
+    if end.interrupted:
+        _say("interrupted; go on with the same command")
+    elif end.stopped is not None:
+        _say(f"stopped: {end.stopped}")
+        _say("go on with the same command once that is mended")
+    return end.exit_code()
+
+
+def _say(line: str) -> None:
+    print(f"xspec: {line}", file=sys.stderr)

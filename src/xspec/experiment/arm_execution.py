@@ -1,0 +1,175 @@
+"""One arm's execution: begun anew or taken up where it was, with its lease, journal and lock held for this stint."""
+
+import contextlib
+
+from collections.abc import Mapping
+from typing import Any
+
+from xspec.errors import SpecError
+from xspec.experiment.compile import Compiled
+from xspec.experiment.lease import Lease
+from xspec.experiment.lock import make_lock, refuse_change, write_lock
+from xspec.experiment.trial import Tally, TrialInput
+from xspec.guides.rules import system_text
+from xspec.records.executions import ExecutionFolder, Progress, executions_of
+from xspec.records.journal import Journal
+from xspec.records.rows import AttemptEnded, AttemptStarted, Step, Trial
+from xspec.route.conversation import Pins, Tools, text_digest
+from xspec.spec.store import Store
+
+def is_complete(compiled: Compiled, progress: Progress) -> bool:
+    """Whether every (run, task) of the spec has its trial."""
+    return len(progress.trials) == compiled.spec.k * len(compiled.spec.benchmark.tasks)
+
+
+class ArmExecution:
+    """Everything one arm needs while its trials run. Built by `take_up`; use as a context manager."""
+
+    def __init__(self, store: Store, compiled: Compiled, folder: ExecutionFolder, lease: Lease) -> None:
+        self.store = store
+        self.compiled = compiled
+        self.spec = compiled.spec
+        self.folder = folder
+        self.info = folder.info
+        self.progress = folder.progress()
+        self.stint = max(folder.stints(), default=0) + 1
+        self.references: dict[str, str] = {}
+        self.lock: dict[str, Any] = {}
+        self.trials = dict(self.progress.trials)
+        self._lease = lease
+        self._journal: Journal | None = None
+        self._tallies: dict[tuple[int, str, int], Tally] = {}
+
+    @classmethod
+    def take_up(cls, store: Store, compiled: Compiled, *, anew: bool) -> "ArmExecution":
+        """The newest unfinished execution of the spec, or a new one (always a new one if `anew`).
+
+        Raises LeaseHeld if another process works on it. The spec's own lease is held while looking, so that two
+        processes started at once do not both begin one.
+        """
+        executions = store.path / "executions"
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(Lease(executions / f".{compiled.spec.id}.lease"))
+            folder = None if anew else _newest_unfinished(store, compiled)
+            if folder is None:
+                folder = ExecutionFolder.create(store, compiled.spec.id, compiled.arm)
+            lease = Lease(folder.path / "lease")
+            lease.__enter__()
+        return cls(store, compiled, folder, lease)
+
+    def missing(self) -> list[tuple[int, str]]:
+        """The (run, task) to be done; invalid ones are among them if they are to be retried."""
+        retry = self.compiled.retry_invalid
+        return [
+            (run, task)
+            for run in range(self.spec.k)
+            for task in self.spec.benchmark.tasks
+            if (trial := self.progress.trials.get((run, task))) is None or (retry and trial.outcome == "invalid")
+        ]
+
+    def next_take(self, run: int, task: str) -> int:
+        """The number of the next try at a trial, counting those of killed processes."""
+        take = self.progress.takes.get((run, task), 0)
+        self.progress.takes[(run, task)] = take + 1
+        return take
+
+    def check_lock(
+        self, *, workers: int, launcher: str, worker_package: Mapping[str, str], bindings: Mapping[str, str]
+    ) -> None:
+        """Makes this stint's lock. Raises LockChanged if the execution was begun in another environment."""
+        lock = make_lock(
+            self.spec,
+            execution_id=self.info.execution_id,
+            stint=self.stint,
+            workers=workers,
+            launcher=launcher,
+            worker_package=worker_package,
+            bindings=bindings,
+        )
+        earlier = [self.folder.lock(stint) for stint in self.folder.stints()]
+        if earlier:
+            if not self.compiled.accept_lock_change:
+                refuse_change(earlier[0], lock)
+            for old in reversed(earlier):
+                self.references.update(old["served"])
+        lock["served"] = dict(self.references)
+        self.lock = lock
+
+    def begin_stint(self) -> None:
+        """Writes the lock and opens the journal; from here on rows can be recorded."""
+        write_lock(self.folder.lock_path(self.stint), self.lock)
+        self._journal = Journal(self.folder.journal_path(self.stint))
+
+    def settle(self, member: str, served: str) -> None:
+        """Keeps the model that a member answered with first: what later replies are compared with."""
+        self.references[member] = served
+        self.lock["served"] = dict(self.references)
+        write_lock(self.folder.lock_path(self.stint), self.lock)
+
+    def tally(self, run: int, task: str, take: int) -> Tally:
+        return self._tallies.setdefault((run, task, take), Tally())
+
+    def record_attempt(self, row: AttemptStarted | AttemptEnded) -> None:
+        self._append(row)
+        self.tally(row.run, row.task, row.take).add(row)
+
+    def record_step(self, step: Step) -> None:
+        self._append(step)
+
+    def record_trial(self, trial: Trial) -> None:
+        self._append(trial)
+        self.trials[(trial.run, trial.task)] = trial
+        self._tallies.pop((trial.run, trial.task, trial.take), None)
+
+    def _append(self, row: AttemptStarted | AttemptEnded | Step | Trial) -> None:
+        assert self._journal is not None, "begin_stint opens the journal"
+        self._journal.append(row)
+
+    def close(self) -> None:
+        """Closes the journal and gives up the lease; an execution in which nothing was begun leaves no folder."""
+        if self._journal is not None:
+            self._journal.close()
+        elif not self.folder.stints():
+            for path in self.folder.path.iterdir():
+                path.unlink()
+            self.folder.path.rmdir()
+        self._lease.__exit__(None, None, None)
+
+
+def _newest_unfinished(store: Store, compiled: Compiled) -> ExecutionFolder | None:
+    for folder in reversed(executions_of(store, compiled.spec.id)):
+        progress = folder.progress()
+        retry = compiled.retry_invalid and any(t.outcome == "invalid" for t in progress.trials.values())
+        if retry or not is_complete(compiled, progress):
+            return folder
+    return None
+
+
+def trial_inputs(store: Store, compiled: Compiled) -> dict[str, TrialInput]:
+    """What is frozen about each task of the spec, from stored blobs alone."""
+    spec = compiled.spec
+    manifest = store.json_blob(spec.benchmark.manifest)
+    prompt = store.blob(spec.agent.prompt).decode()
+    guide = store.json_blob(spec.guide.digest) if spec.guide.kind == "rules" else None
+    rows = {row["id"]: row for row in manifest["tasks"]}
+    toolsets = {name: _allowed(tools, spec.agent.tools) for name, tools in manifest["toolsets"].items()}
+    serialised = {name: Tools(tools) if tools else None for name, tools in toolsets.items()}
+    inputs = {}
+    for task in spec.benchmark.tasks:
+        if task not in rows:
+            raise SpecError(f"task {task} is not in the stored manifest: the store was changed")
+        row = rows[task]
+        tools = serialised[row["toolset"]]
+        system = system_text(prompt, guide, task)
+        pins = Pins(
+            system=text_digest(system),
+            instruction=text_digest(row["instruction"]),
+            tools=tools.digest if tools else None,
+        )
+        names = tuple(tool["function"]["name"] for tool in toolsets[row["toolset"]])
+        inputs[task] = TrialInput(task, system, row["instruction"], tools, names, pins)
+    return inputs
+
+
+def _allowed(tools: list[dict[str, Any]], allow: tuple[str, ...] | None) -> list[dict[str, Any]]:
+    return [tool for tool in tools if allow is None or tool["function"]["name"] in allow]

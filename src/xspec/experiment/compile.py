@@ -1,0 +1,223 @@
+"""From a validated configuration to a stored spec: everything the spec stands for is put into the store with it."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from xspec.agents import AGENTS
+from xspec.benchmarks import package_fingerprint
+from xspec.benchmarks.pool import WorkerPool
+from xspec.errors import SpecError, UserError
+from xspec.guides.rules import guide_blob, read_rules
+from xspec.route.members import check_base_url, default_path
+from xspec.spec.canonical import SCHEME, canonical_bytes, digest_of
+from xspec.spec.config import (
+    BenchmarkConfig,
+    ExperimentConfig,
+    OpenAIProvider,
+    RehearsalProvider,
+    explain,
+)
+from xspec.spec.models import ExperimentSpec
+from xspec.spec.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One arm, ready to be executed. Everything but the spec is how to carry it out."""
+
+    spec: ExperimentSpec
+    arm: str | None
+    workers: int
+    max_invalid_share: float
+    accept_lock_change: bool = False
+    retry_invalid: bool = False
+
+
+async def compile_config(config: ExperimentConfig, store: Store) -> Compiled:
+    """Freezes the configuration: blobs and spec are in the store when this returns. Raises SpecError."""
+    manifest_digest, manifest = await task_manifest(config.benchmark, store)
+    known = [row["id"] for row in manifest["tasks"]]
+    plain: dict[str, Any] = {
+        "scheme": SCHEME,
+        "benchmark": {
+            **config.benchmark.model_dump(include={"kind", "version", "split", "settings"}),
+            "tasks": chosen_tasks(config.benchmark, known),
+            "manifest": manifest_digest,
+        },
+        "agent": _agent(config, store, manifest),
+        "route": _route(config, store),
+        "sampling": config.sampling.model_dump(),
+        "drift": config.drift.model_dump(),
+        "guide": _guide(config, store),
+        "k": config.k,
+    }
+    try:
+        spec = ExperimentSpec.model_validate_json(json.dumps(plain))
+    except ValidationError as error:
+        raise SpecError(explain(error)) from None
+    _keep_promise(config, spec)
+    store.put_spec(spec)
+    return Compiled(
+        spec,
+        config.arm.name if config.arm else None,
+        config.workers,
+        config.max_invalid_share,
+        config.accept_lock_change,
+        config.retry_invalid,
+    )
+
+
+async def task_manifest(benchmark: BenchmarkConfig, store: Store) -> tuple[str, dict[str, Any]]:
+    """Digest and content of the benchmark's manifest, asked of its worker once and then kept in the store."""
+    settings = dict(benchmark.settings or {})
+    key = canonical_bytes(
+        [benchmark.kind, benchmark.version, benchmark.split, settings, package_fingerprint(benchmark.kind)]
+    )
+    name = f"manifest-{benchmark.kind}-{digest_of(key)[7:23]}"
+    digest = store.cached_digest(name)
+    if digest is None:
+        async with WorkerPool(
+            benchmark.kind, benchmark.version, benchmark.split, settings, members=1, log=None
+        ) as pool:
+            digest = store.put_blob(canonical_bytes(await pool.describe()))
+        store.cache_digest(name, digest)
+    manifest = store.json_blob(digest)
+    assert isinstance(manifest, dict)
+    return digest, manifest
+
+
+def chosen_tasks(benchmark: BenchmarkConfig, known: Sequence[str]) -> list[str]:
+    """The task list of the spec, in the manifest's order: order is not identity."""
+    if benchmark.tasks is None:
+        excluded = {item.task for item in benchmark.exclude}
+        _refuse_unknown(sorted(excluded), known, "benchmark.exclude")
+        tasks = [task for task in known if task not in excluded]
+    else:
+        _refuse_unknown(benchmark.tasks, known, "benchmark.tasks")
+        if len(set(benchmark.tasks)) != len(benchmark.tasks):
+            raise SpecError("benchmark.tasks: a task stands twice in the list")
+        wanted = set(benchmark.tasks)
+        tasks = [task for task in known if task in wanted]
+    return tasks[: benchmark.limit]
+
+
+def _refuse_unknown(names: Sequence[str], known: Sequence[str], where: str) -> None:
+    import difflib
+
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+            hint = f"did you mean {', '.join(near)}?" if near else f"tasks are named like {known[0]}"
+            raise SpecError(f"{where}: unknown task {name!r}; {hint}")
+
+
+def _agent(config: ExperimentConfig, store: Store, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    agent = config.agent
+    if agent.tools is not None:
+        tools = {t["function"]["name"] for toolset in manifest["toolsets"].values() for t in toolset}
+        for name in agent.tools:
+            if name not in tools:
+                raise SpecError(f"agent.tools: no toolset of {config.benchmark.kind} has a tool {name!r}")
+    return {
+        "kind": agent.kind,
+        "version": AGENTS[agent.kind].VERSION,
+        "max_steps": agent.max_steps,
+        "tool_timeout_s": agent.tool_timeout_s,
+        "prompt": store.put_blob(agent.prompt.strip().encode()),
+        "tools": agent.tools,
+    }
+
+
+def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
+    route, provider = config.route, config.provider
+    members = _rehearsal_members(provider) if isinstance(provider, RehearsalProvider) else _openai_members(provider)
+    floating = route.mode == "floating"
+    if floating and len(members) < 2:
+        raise SpecError(
+            f"route=floating needs more than one member, and provider {provider.name} has no pool; add one: "
+            "provider.pool=[{name: second, base_url: …, api_key_env: …}] (what a member leaves out it shares)"
+        )
+    return {
+        "mode": route.mode,
+        "members": members if floating else members[:1],
+        "granularity": route.granularity if floating else None,
+        "seed": route.seed if floating else None,
+        "timeout_s": route.timeout_s,
+        "max_wait_s": route.max_wait_s,
+        "retry": route.retry.model_dump(),
+        "proxy": route.proxy,
+        "ca": _certificates(route.ca_file, store),
+    }
+
+
+def _openai_members(provider: OpenAIProvider) -> list[dict[str, Any]]:
+    shared = provider.model_dump(exclude={"kind", "name", "pool", "workers"})
+    members = []
+    for item in (provider, *provider.pool):
+        own = item.model_dump(exclude={"kind", "pool", "workers"}, exclude_none=True)
+        member = {"kind": "openai", **shared, **own}
+        if item is not provider and "model" in own:
+            member["expect_served"] = own.get("expect_served")
+        where = "provider" if item is provider else f"provider.pool member {item.name}"
+        try:
+            check_base_url(member["base_url"])
+        except UserError as error:
+            raise SpecError(f"{where}.base_url: {error}") from None
+        member["base_url"] = member["base_url"].rstrip("/")
+        member["path"] = _checked_path(member["path"], where) or default_path(member["base_url"])
+        if member["base_url"].endswith("/v1") and member["path"].startswith("/v1/"):
+            raise SpecError(f"{where}: base_url ends in /v1 and path begins with /v1: the address would hold it twice")
+        members.append(member)
+    return members
+
+
+def _checked_path(path: str | None, where: str) -> str | None:
+    if path is not None and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path):
+        raise SpecError(f"{where}.path: {path!r} is not a plain path like /v1/chat/completions")
+    return path
+
+
+def _rehearsal_members(provider: RehearsalProvider) -> list[dict[str, Any]]:
+    base = {"kind": "rehearsal", "model": provider.model, "behaviour": provider.behaviour.model_dump()}
+    return [{**base, "name": item.name, "faults": item.faults.model_dump()} for item in (provider, *provider.pool)]
+
+
+def _certificates(path: str | None, store: Store) -> str | None:
+    if path is None:
+        return None
+    try:
+        data = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise SpecError(f"route.ca_file {path}: {error.strerror}") from None
+    if b"PRIVATE KEY" in data or b"BEGIN CERTIFICATE" not in data:
+        raise SpecError(f"route.ca_file {path} must hold PEM certificates and nothing else")
+    return store.put_blob(data)
+
+
+def _guide(config: ExperimentConfig, store: Store) -> dict[str, Any]:
+    guide = config.guide
+    if guide.kind == "none":
+        return {"kind": "none"}
+    if (guide.rules is None) == (guide.file is None):
+        raise SpecError("a guide has either rules or a file; see conf/guide/")
+    rules = guide.rules if guide.rules is not None else read_rules(str(guide.file))
+    return {"kind": "rules", "digest": store.put_blob(guide_blob(rules))}
+
+
+def _keep_promise(config: ExperimentConfig, spec: ExperimentSpec) -> None:
+    """A label cannot lie: an arm that promises a guide has one."""
+    arm = config.arm
+    if arm is None:
+        return
+    for factor, promised, got in (("guide", arm.guide, spec.guide.kind), ("route", arm.route, spec.route.mode)):
+        if promised != got:
+            raise SpecError(
+                f"arm {arm.name} stands for {factor}={promised}, but an override makes it {got}; "
+                f"leave out the arm or the override"
+            )

@@ -1,0 +1,119 @@
+"""The rows an execution leaves behind. Times are wall-clock seconds since the epoch, durations are seconds.
+
+Every row names its trial by `run` (0…k−1) and `task`, and the try at it by `take`: 0 for the first, one more each
+time the trial is begun again (after a kill, a broken worker, or `--retry-invalid`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["pass", "fail", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in an execution a model request stands. `call` counts the logical requests of one step."""
+
+    run: int
+    task: str
+    take: int
+    step: int
+    call: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStarted:
+    """Written before an attempt leaves, so that a killed process still owns up to what it sent."""
+
+    kind: Literal["attempt_started"] = "attempt_started"
+    run: int
+    task: str
+    take: int
+    step: int
+    call: int
+    attempt: int
+    member: str
+    at: float
+    spec_id: str
+    request_digest: str
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded:
+    """Written when an attempt returned. `error` is None for a usable reply, else a token of xspec.route.faults.
+
+    `waited_s` is the pause before this attempt, `latency_s` the time from sending to the whole reply.
+    None in `served_model`, `fingerprint`, `upstream` and the token counts means the provider did not say.
+    """
+
+    kind: Literal["attempt"] = "attempt"
+    run: int
+    task: str
+    take: int
+    step: int
+    call: int
+    attempt: int
+    member: str
+    at: float
+    status: int | None
+    error: str | None
+    waited_s: float
+    latency_s: float
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    served_model: str | None = None
+    fingerprint: str | None = None
+    upstream: str | None = None
+    request_ids: dict[str, str] = field(default_factory=dict)
+    drift: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One agent turn: the messages it added, in order, and the digest of the request that began it.
+
+    A message stands in the step that added it and nowhere else. Step 0 leaves out the system message (it follows
+    from spec, guide and task) and holds the instruction. The assistant message among `added` is the reply;
+    `actions` has one entry a tool call: the action sent to the world (None if it never got there) and whether it
+    failed. Enough to serve the trial again without a model.
+    """
+
+    kind: Literal["step"] = "step"
+    run: int
+    task: str
+    take: int
+    step: int
+    at: float
+    request_digest: str
+    finish_reason: str | None
+    actions: list[dict[str, Any]]
+    added: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The last row of a trial. `cause` says why an outcome that is not `pass` came about, in one token."""
+
+    kind: Literal["trial"] = "trial"
+    run: int
+    task: str
+    take: int
+    outcome: Outcome
+    cause: str | None
+    ended: str
+    verdict: dict[str, Any] | None
+    steps: int
+    calls: int
+    attempts: int
+    retry_count: int
+    prompt_tokens: int
+    completion_tokens: int
+    waited_s: float
+    started_at: float
+    ended_at: float
+    drift: list[str] = field(default_factory=list)
+    detail: str | None = None
+
+
+Row = AttemptStarted | AttemptEnded | Step | Trial

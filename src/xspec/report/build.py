@@ -1,0 +1,110 @@
+"""From stored executions to a report: one arm a spec, arms in groups that may be compared."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xspec.analysis.consistency import consistency
+from xspec.errors import StoreError
+from xspec.report.execution_record import ExecutionRecord
+from xspec.report.model import Arm, ExecutionFigures, Group, Report
+from xspec.spec.diff import comparable
+from xspec.spec.models import ExperimentSpec
+
+
+def build_report(records: Sequence[ExecutionRecord]) -> Report:
+    """Group executions by spec, specs by comparison. The order of `records` makes no difference.
+
+    Raises StoreError when an execution stands twice among the records, or its trials don't fit its spec.
+    """
+    by_spec: dict[str, list[ExecutionRecord]] = defaultdict(list)
+    seen: set[str] = set()
+    for record in sorted(records, key=lambda r: (r.started_at, r.execution_id)):
+        if record.execution_id in seen:
+            raise StoreError(f"execution {record.execution_id} stands twice in the store")
+        seen.add(record.execution_id)
+        by_spec[record.spec_id].append(record)
+
+    groups: list[list[list[ExecutionRecord]]] = []
+    for executions in sorted(by_spec.values(), key=_place):
+        spec = executions[0].spec
+        # Sharing a member is not transitive (a, a+b, b): a spec has to fit every arm of its group.
+        home = next((g for g in groups if not any(comparable(spec, other[0].spec) for other in g)), None)
+        if home is None:
+            groups.append([executions])
+        else:
+            home.append(executions)
+    groups.sort(key=lambda g: (min(e[0].started_at for e in g), g[0][0].spec_id))
+    return Report(tuple(_group(i, members) for i, members in enumerate(groups)))
+
+
+def levels(spec: ExperimentSpec) -> str:
+    """The levels of a spec's factors, for an arm without a name: `guide=none route=fixed`."""
+    return f"guide={spec.guide.kind} route={spec.route.mode}"
+
+
+def _place(executions: Sequence[ExecutionRecord]) -> tuple[bool, bool, str, str]:
+    """Unguided before guided, fixed before floating: start times would shuffle the arms of a sweep."""
+    first = executions[0]
+    spec = first.spec
+    return spec.guide.kind != "none", spec.route.mode != "fixed", _label(executions), first.spec_id
+
+
+def _label(executions: Sequence[ExecutionRecord]) -> str:
+    """The name it was last called by."""
+    named = [record.arm for record in executions if record.arm]
+    return named[-1] if named else levels(executions[0].spec)
+
+
+def _group(index: int, members: Sequence[Sequence[ExecutionRecord]]) -> Group:
+    spec = members[0][0].spec
+    models = {m.model: None for executions in members for m in executions[0].spec.route.members}
+    return Group(
+        index=index,
+        benchmark=spec.benchmark.kind,
+        version=spec.benchmark.version,
+        split=spec.benchmark.split,
+        tasks=spec.benchmark.tasks,
+        k=spec.k,
+        agent=spec.agent.kind,
+        models=tuple(models),
+        arms=tuple(_arm(index, executions) for executions in members),
+    )
+
+
+def _arm(group: int, executions: Sequence[ExecutionRecord]) -> Arm:
+    spec = executions[0].spec
+    figures = [_figures(record) for record in executions]
+    chosen = next((i for i, f in enumerate(figures) if f.finished), len(figures) - 1)
+    return Arm(
+        label=_label(executions),
+        spec_id=executions[0].spec_id,
+        condition_id=executions[0].condition_id,
+        group=group,
+        guided=spec.guide.kind != "none",
+        mode=spec.route.mode,
+        simulated=any(member.kind == "rehearsal" for member in spec.route.members),
+        executions=tuple(replace(f, chosen=i == chosen) for i, f in enumerate(figures)),
+    )
+
+
+def _figures(record: ExecutionRecord) -> ExecutionFigures:
+    figures = consistency(record.outcomes(), record.spec.k)
+    causes = Counter(trial.cause or "unknown" for trial in record.trials if trial.outcome == "invalid")
+    tasks = record.spec.benchmark.tasks
+    return ExecutionFigures(
+        execution_id=record.execution_id,
+        chosen=False,
+        started_at=min((trial.started_at for trial in record.trials), default=record.started_at),
+        ended_at=max((trial.ended_at for trial in record.trials), default=record.ended_at),
+        figures=figures,
+        incomplete_tasks=tuple(tasks[i] for i in figures.incomplete),
+        invalid_causes=tuple(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
+        retry_count=sum(trial.retry_count for trial in record.trials),
+        total_tokens=record.tokens_outside_trials
+        + sum(trial.prompt_tokens + trial.completion_tokens for trial in record.trials),
+        superseded=record.superseded,
+        abandoned_attempts=record.abandoned_attempts,
+        continue_with=record.continue_with,
+        lock_changes=tuple(record.lock_changes),
+    )

@@ -1,0 +1,127 @@
+"""The report as JSON: keys in a fixed order, no NaN, what can't be said is null, times are UTC text."""
+
+import json
+import os
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from xspec.analysis.consistency import Consistency
+from xspec.report.model import SCHEMA, Arm, ExecutionFigures, Group, Report
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """Plain data, keys in the order they are written."""
+    return {
+        "report_schema": SCHEMA,
+        "simulated": report.simulated,
+        "groups": [_group(group) for group in report.groups],
+        "arms": [_arm(arm, group) for group in report.groups for arm in group.arms],
+    }
+
+
+def report_json(report: Report) -> str:
+    """JSON text, indented, with a newline at the end. Equal reports give equal text."""
+    return json.dumps(report_data(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_report_json(report: Report, path: Path) -> None:
+    """Write the JSON beside `path` and move it there, so that a reader never sees half a report."""
+    text = report_json(report)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide the report from the user's colleagues
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "group": group.index,
+        "benchmark": group.benchmark,
+        "version": group.version,
+        "split": group.split,
+        "tasks": len(group.tasks),
+        "k": group.k,
+        "agent": group.agent,
+        "models": list(group.models),
+        "simulated": group.simulated,
+        "spec_ids": [arm.spec_id for arm in group.arms],
+    }
+
+
+def _arm(arm: Arm, group: Group) -> dict[str, Any]:
+    chosen = arm.chosen
+    return {
+        "arm": arm.label,
+        "spec_id": arm.spec_id,
+        "condition_id": arm.condition_id,
+        "group": group.index,
+        "k": group.k,
+        "tasks": len(group.tasks),
+        **_figures(chosen.figures),
+        "retry_count": chosen.retry_count,
+        "total_tokens": chosen.total_tokens,
+        "simulated": arm.simulated,
+        "executions": [_execution(execution) for execution in arm.executions],
+    }
+
+
+def _execution(execution: ExecutionFigures) -> dict[str, Any]:
+    figures = execution.figures
+    bounds = figures.gap_pp_bounds or (None, None)
+    return {
+        "execution_id": execution.execution_id,
+        "chosen": execution.chosen,
+        "finished": execution.finished,
+        "started_at": _utc(execution.started_at),
+        "ended_at": _utc(execution.ended_at),
+        **_figures(figures),
+        "mean_at_k_pct_invalid_as_fail": figures.mean_at_k_pct_invalid_as_fail,
+        "pass_hat_k_pct_invalid_as_fail": figures.pass_hat_k_pct_invalid_as_fail,
+        "gap_pp_lowest": bounds[0],
+        "gap_pp_highest": bounds[1],
+        "disagreement_pct": figures.disagreement_pct,
+        "run_pct": list(figures.run_pct),
+        "incomplete_tasks": list(execution.incomplete_tasks),
+        "invalid_causes": dict(execution.invalid_causes),
+        "retry_count": execution.retry_count,
+        "total_tokens": execution.total_tokens,
+        "superseded": execution.superseded,
+        "abandoned_attempts": execution.abandoned_attempts,
+        "continue_with": execution.continue_with,
+        "lock_changes": list(execution.lock_changes),
+    }
+
+
+def _figures(figures: Consistency) -> dict[str, Any]:
+    trials = figures.trials
+    return {
+        "tasks_complete": len(figures.complete),
+        "trials": {
+            "pass": trials.passed,
+            "fail": trials.failed,
+            "invalid": trials.invalid,
+            "missing": trials.missing,
+        },
+        "mean_at_k_pct": figures.mean_at_k_pct,
+        "pass_hat_k_pct": figures.pass_hat_k_pct,
+        "pass_at_k_pct": figures.pass_at_k_pct,
+        "gap_pp": figures.gap_pp,
+        "gap_pp_invalid_as_fail": figures.gap_pp_invalid_as_fail,
+        "best_run_pct": figures.best_run_pct,
+        "worst_run_pct": figures.worst_run_pct,
+        "flip_rate_pct": figures.flip_rate_pct,
+    }
+
+
+def _utc(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,85 @@
+"""What a report says, as plain data. `build` makes it; the table and the JSON show it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xspec.analysis.consistency import Consistency
+
+SCHEMA = 1
+"""Version of the JSON form. Raised when a field goes away or changes its meaning, not when one is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFigures:
+    """One execution and its figures. `chosen` marks the one whose figures are the arm's.
+
+    Times are seconds since the epoch and span the trials themselves where there are any.
+    """
+
+    execution_id: str
+    chosen: bool
+    started_at: float
+    ended_at: float | None
+    figures: Consistency
+    incomplete_tasks: tuple[str, ...]
+    invalid_causes: tuple[tuple[str, int], ...]
+    retry_count: int
+    total_tokens: int
+    superseded: int
+    abandoned_attempts: int
+    continue_with: str | None
+    lock_changes: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Every trial has an outcome, be it invalid."""
+        return self.figures.trials.missing == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One spec. `label` is the arm's name, or the levels of its factors; it identifies nothing."""
+
+    label: str
+    spec_id: str
+    condition_id: str
+    group: int
+    guided: bool
+    mode: Literal["fixed", "floating"]
+    simulated: bool
+    executions: tuple[ExecutionFigures, ...]
+
+    @property
+    def chosen(self) -> ExecutionFigures:
+        """The first finished execution, else the newest."""
+        return next(execution for execution in self.executions if execution.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Arms of one comparison: any two differ in factors alone and share a member."""
+
+    index: int
+    benchmark: str
+    version: str
+    split: str
+    tasks: tuple[str, ...]
+    k: int
+    agent: str
+    models: tuple[str, ...]
+    arms: tuple[Arm, ...]
+
+    @property
+    def simulated(self) -> bool:
+        return any(arm.simulated for arm in self.arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that is stored, in groups of comparable specs, the longest known first."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def simulated(self) -> bool:
+        return any(group.simulated for group in self.groups)

@@ -1,0 +1,212 @@
+"""What a reader must know beside the figures, in plain sentences. The table and any other view print them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
+
+from xspec.report.model import Arm, ExecutionFigures, Group
+
+SIMULATED = "SIMULATED MODEL: no real model was called; these figures test the instrument, not an agent."
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`warning` marks what should make the reader pause; `command` is what to type, on its own line."""
+
+    text: str
+    warning: bool = False
+    command: str | None = None
+
+
+def nothing_stored(store: str) -> str:
+    """The friendly answer of a report over an empty store."""
+    return (
+        f"Nothing stored yet in {store}. `make run` rehearses four arms, with and without a guide, on a "
+        "fixed and a floating route, with a simulated model and prints this report; `python -m xspec` "
+        "executes the experiment in conf/config.yaml."
+    )
+
+
+def arm_names(group: Group) -> dict[str, str]:
+    """Spec id → the arm's label, with the start of the spec id where two arms of the group share a label."""
+    labels = [arm.label for arm in group.arms]
+    return {
+        arm.spec_id: arm.label if labels.count(arm.label) == 1 else f"{arm.label} ({arm.spec_id[:9]})"
+        for arm in group.arms
+    }
+
+
+def sentences(group: Group) -> list[Sentence]:
+    """Everything to be said below a group's table, what is wrong first, the definition of the gap last."""
+    names = arm_names(group)
+    found: list[Sentence] = []
+    for arm in group.arms:
+        found += _unfinished(arm, names[arm.spec_id])
+    for arm in group.arms:
+        found += _no_score(arm, names[arm.spec_id], group.k)
+    for arm in group.arms:
+        found += _invalid(arm, names[arm.spec_id])
+    for arm in group.arms:
+        found += _left_out(arm, names[arm.spec_id], group.k)
+    found += _different_tasks(group)
+    found += _routes_differ(group)
+    found += _apart_in_time(group, names)
+    for arm in group.arms:
+        found += _lock_changes(arm, names[arm.spec_id])
+        found += _other_executions(arm, names[arm.spec_id], group.k)
+    if sum(arm.simulated for arm in group.arms) not in (0, len(group.arms)):
+        simulated = ", ".join(names[arm.spec_id] for arm in group.arms if arm.simulated)
+        found.append(Sentence(f"Simulated: {simulated}.", warning=True))
+    found.append(Sentence(_definition(group.k)))
+    return found
+
+
+def span(execution: ExecutionFigures) -> str:
+    """`2026-03-01 10:02 to 10:41 UTC`, from the first trial's start to the last one's end."""
+    start = datetime.fromtimestamp(execution.started_at, UTC)
+    if execution.ended_at is None:
+        return f"{start:%Y-%m-%d %H:%M} UTC"
+    end = datetime.fromtimestamp(execution.ended_at, UTC)
+    until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d %H:%M} to {until} UTC"
+
+
+def number(value: float | None) -> str:
+    """One decimal, or a dash where nothing can be said."""
+    return DASH if value is None else f"{value:.1f}"
+
+
+def _definition(k: int) -> str:
+    text = (
+        f"Gap = Mean@{k} {MINUS} Pass^{k} in percentage points, both over the same tasks, those with "
+        f"{_count(k, 'valid trial')}."
+    )
+    if k == 1:
+        return f"{text} At k = 1 it is 0 by definition and says nothing about consistency."
+    return (
+        f"{text} A small gap may be consistent failure: read it with Mean@{k}. "
+        "Best and worst run drift apart as k grows."
+    )
+
+
+def _unfinished(arm: Arm, name: str) -> Iterator[Sentence]:
+    for execution in arm.executions:
+        trials = execution.figures.trials
+        if execution.finished:
+            continue
+        which = name if execution.chosen else f"{name}, execution {execution.execution_id}"
+        text = f"{which}: unfinished, {trials.missing} of {_count(trials.total, 'trial')} missing."
+        if execution.continue_with:
+            yield Sentence(f"{text} Go on with", warning=True, command=execution.continue_with)
+        else:
+            hint = "Go on with the command that began it: `python -m xspec` with the same overrides."
+            yield Sentence(f"{text} {hint}", warning=True)
+
+
+def _no_score(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
+    figures = arm.chosen.figures
+    if figures.trials.valid == 0:
+        yield Sentence(
+            f"{name}: no valid trial, so no score. Look at the route before the model.", warning=True
+        )
+    elif not figures.complete:
+        missing = f"no task has {_count(k, 'valid trial')} yet, so no Mean@{k}, Pass^{k} or gap"
+        yield Sentence(f"{name}: {missing}.", warning=True)
+
+
+def _invalid(arm: Arm, name: str) -> Iterator[Sentence]:
+    figures, trials = arm.chosen.figures, arm.chosen.figures.trials
+    if trials.invalid == 0:
+        return
+    carried_out = trials.total - trials.missing
+    causes = ", ".join(f"{count} {cause}" for cause, count in arm.chosen.invalid_causes)
+    share = f"{100 * trials.invalid / carried_out:.1f}% of trials invalid"
+    text = f"{name}: {share} ({trials.invalid} of {carried_out}: {causes})."
+    if figures.gap_pp_bounds is not None:
+        low, high = figures.gap_pp_bounds
+        text += f" Whatever their verdicts would have been, the gap lies between {low:.1f} and {high:.1f} pp."
+    yield Sentence(text + " `--retry-invalid` runs them again.", warning=True)
+
+
+def _left_out(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
+    left_out = arm.chosen.incomplete_tasks
+    if not left_out or not arm.chosen.figures.complete:
+        return
+    total = arm.chosen.figures.tasks
+    yield Sentence(
+        f"{name}: {len(left_out)} of {total} tasks left out for want of {_count(k, 'valid trial')}: "
+        f"{_some(left_out)}."
+    )
+
+
+def _different_tasks(group: Group) -> Iterator[Sentence]:
+    complete = [frozenset(arm.chosen.figures.complete) for arm in group.arms if arm.chosen.figures.complete]
+    if len(set(complete)) > 1:
+        shared = f"{len(frozenset.intersection(*complete))} of {len(group.tasks)}"
+        yield Sentence(
+            f"The arms' figures are not over the same tasks: {shared} are complete in all arms with a score.",
+            warning=True,
+        )
+
+
+def _routes_differ(group: Group) -> Iterator[Sentence]:
+    """Whether a trial turns invalid is an effect of the route: "valid only" would condition on it."""
+    if len({arm.mode for arm in group.arms}) > 1 and any(
+        arm.chosen.figures.trials.invalid for arm in group.arms
+    ):
+        yield Sentence("Compare routes by the gap with invalid counted as failed.", warning=True)
+
+
+def _apart_in_time(group: Group, names: dict[str, str]) -> Iterator[Sentence]:
+    apart = [
+        f"{names[one.spec_id]} and {names[other.spec_id]}"
+        for one, other in combinations(group.arms, 2)
+        if not _overlap(one.chosen, other.chosen)
+    ]
+    if apart:
+        yield Sentence(
+            f"Carried out at different times: {_some(apart, 'pair')}. "
+            "A provider that changed in between would look like an effect of the arm.",
+            warning=True,
+        )
+
+
+def _overlap(one: ExecutionFigures, other: ExecutionFigures) -> bool:
+    first, second = sorted((one, other), key=lambda execution: execution.started_at)
+    return second.started_at <= (first.ended_at if first.ended_at is not None else first.started_at)
+
+
+def _lock_changes(arm: Arm, name: str) -> Iterator[Sentence]:
+    if arm.chosen.lock_changes:
+        yield Sentence(
+            f"{name}: resumed under another lock: {'; '.join(arm.chosen.lock_changes)}.", warning=True
+        )
+
+
+def _other_executions(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
+    others = [execution for execution in arm.executions if not execution.chosen]
+    if not others:
+        return
+    figures = [
+        f"{e.execution_id} Mean@{k} {number(e.figures.mean_at_k_pct)}, "
+        f"Pass^{k} {number(e.figures.pass_hat_k_pct)}, gap {number(e.figures.gap_pp)} pp"
+        for e in others
+    ]
+    which = "first finished" if arm.chosen.finished else "newest"
+    yield Sentence(
+        f"{name}: {len(arm.executions)} executions; the table shows the {which} one, "
+        f"{arm.chosen.execution_id}. Besides it: {_some(figures, 'execution', '; ')}."
+    )
+
+
+def _some(items: Sequence[str], noun: str = "task", separator: str = ", ") -> str:
+    more = len(items) - _NAMED
+    return separator.join(items[:_NAMED]) + (f" and {_count(more, f'more {noun}')}" if more > 0 else "")
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,159 @@
+"""The report on a terminal: a table for each group of comparable arms, and what must be said below it.
+
+Rich shortens what doesn't fit with an ellipsis, and half a number is worse than none. So the layout is chosen
+by measuring: one table, else scores and trials one below the other, else a list for each arm.
+"""
+
+from collections.abc import Callable
+from io import StringIO
+from textwrap import wrap
+
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from xspec.report.model import Arm, Group, Report
+from xspec.report.sentences import DASH, MINUS, SIMULATED, Sentence, arm_names, number, sentences, span
+
+_ARM_WIDTH = 14
+"""Longer arm labels are folded when space is short; below this they would be unreadable."""
+
+_DOT = "\N{MIDDLE DOT}"
+_ASCII = str.maketrans({DASH: "-", MINUS: "-", _DOT: "|"})
+
+Column = tuple[str, Callable[[Arm], str]]
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print every group, the oldest first. Fits any width; nothing is shortened."""
+    for group in report.groups:
+        _GroupPrinter(group, console).print()
+
+
+def report_text(report: Report, width: int = 80) -> str:
+    """The same without a terminal: plain text, no colour codes."""
+    file = StringIO()
+    print_report(report, Console(file=file, width=width, color_system=None, force_terminal=False))
+    return file.getvalue()
+
+
+class _GroupPrinter:
+    """Prints one group, without markup or highlighting, in ASCII where the output can carry nothing else."""
+
+    def __init__(self, group: Group, console: Console) -> None:
+        self._group = group
+        self._console = console
+        self._names = arm_names(group)
+        self._ascii = console.options.ascii_only
+
+    def print(self) -> None:
+        self._title()
+        self._figures()
+        for arm in self._group.arms:
+            which = f"{self._names[arm.spec_id]}: {arm.spec_id}, execution {arm.chosen.execution_id}"
+            self._line(f"{which}, {span(arm.chosen)}", "dim")
+        self._console.print()
+        for sentence in sentences(self._group):
+            self._sentence(sentence)
+        self._console.print()
+
+    def _title(self) -> None:
+        group = self._group
+        parts = (
+            f"{group.benchmark} {group.version} ({group.split})",
+            _counted(len(group.tasks), "task"),
+            f"k = {group.k}",
+            f"{'model' if len(group.models) == 1 else 'models'} {', '.join(group.models)}",
+            f"agent {group.agent}",
+        )
+        self._line(f" {_DOT} ".join(parts), "bold")
+        if group.simulated:
+            self._line(SIMULATED, "bold yellow")
+        self._console.print()
+
+    def _figures(self) -> None:
+        scores, trials = _scores(self._group.k), _trials()
+        layouts = [[self._table(scores + trials)], [self._table(scores), self._table(trials)]]
+        fitting = next((layout for layout in layouts if all(map(self._fits, layout))), [])
+        for table in fitting:
+            self._console.print(table)
+            self._console.print()
+        if fitting:
+            return
+        for arm in self._group.arms:
+            self._line(self._names[arm.spec_id], "bold")
+            for header, figure in scores + trials:
+                self._line(f"{' '.join(header.split())}: {figure(arm)}", indent="  ")
+        self._console.print()
+
+    def _table(self, columns: list[Column]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        longest = max(len(name) for name in self._names.values())
+        table.add_column("arm", overflow="fold", min_width=min(longest, _ARM_WIDTH), vertical="bottom")
+        for header, _ in columns:
+            table.add_column(self._plain(header), justify="right", no_wrap=True, vertical="bottom")
+        for arm in self._group.arms:
+            # Text, not str: a label with brackets is no markup, and a figure is not to be coloured.
+            figures = (Text(self._plain(figure(arm))) for _, figure in columns)
+            table.add_row(Text(self._names[arm.spec_id]), *figures)
+        return table
+
+    def _fits(self, table: Table) -> bool:
+        unlimited = self._console.options.update(width=10_000)
+        return Measurement.get(self._console, unlimited, table).minimum <= self._console.width
+
+    def _sentence(self, sentence: Sentence) -> None:
+        mark, style = ("! ", "yellow") if sentence.warning else ("- ", "")
+        self._line(sentence.text, style, first=mark, indent="  ")
+        if sentence.command:
+            # Left to the terminal to wrap, so that it can be copied whole.
+            self._console.print(Text(f"    {sentence.command}", style="bold"), soft_wrap=True)
+
+    def _line(self, text: str, style: str = "", *, first: str | None = None, indent: str = "") -> None:
+        lines = wrap(
+            self._plain(text),
+            self._console.width,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,  # ids have hyphens
+        )
+        self._console.print(Text("\n".join(lines), style=style), soft_wrap=True)
+
+    def _plain(self, text: str) -> str:
+        return text.translate(_ASCII) if self._ascii else text
+
+
+def _scores(k: int) -> list[Column]:
+    return [
+        (f"Mean@{k}\n%", lambda arm: number(arm.chosen.figures.mean_at_k_pct)),
+        (f"Pass^{k}\n%", lambda arm: number(arm.chosen.figures.pass_hat_k_pct)),
+        (f"Pass@{k}\n%", lambda arm: number(arm.chosen.figures.pass_at_k_pct)),
+        ("gap\npp", lambda arm: number(arm.chosen.figures.gap_pp)),
+        ("gap pp,\ninv.=fail", lambda arm: number(arm.chosen.figures.gap_pp_invalid_as_fail)),
+        ("flips\n%", lambda arm: number(arm.chosen.figures.flip_rate_pct)),
+        (f"best{DASH}worst\nrun %", _best_worst),
+    ]
+
+
+def _trials() -> list[Column]:
+    return [
+        ("pass", lambda arm: f"{arm.chosen.figures.trials.passed}"),
+        ("fail", lambda arm: f"{arm.chosen.figures.trials.failed}"),
+        ("invalid", lambda arm: f"{arm.chosen.figures.trials.invalid}"),
+        ("missing", lambda arm: f"{arm.chosen.figures.trials.missing}"),
+        ("retries", lambda arm: f"{arm.chosen.retry_count:,}"),
+        ("tokens", lambda arm: f"{arm.chosen.total_tokens:,}"),
+    ]
+
+
+def _best_worst(arm: Arm) -> str:
+    figures = arm.chosen.figures
+    if figures.best_run_pct is None:
+        return DASH
+    return f"{number(figures.best_run_pct)}{DASH}{number(figures.worst_run_pct)}"
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,110 @@
+"""Body fields that the spec fixes: how a request opens, and how the guard compares one with the spec.
+
+Both are made from the models' own fields, so that a sampling field added later is sent and guarded without a
+line here.
+"""
+
+import json
+from typing import Any
+
+import orjson
+
+from xspec.errors import SpecDrift, SpecError
+from xspec.spec.models import Member, SamplingSpec
+
+RESERVED = {
+    "model",
+    "messages",
+    "tools",
+    "functions",
+    "stream",
+    "stream_options",
+    "n",
+    *SamplingSpec.model_fields,
+}
+"""Fields that `extra_body` may not set: the spec places them itself, or the agent cannot do with them."""
+
+ABSENT = "absent"
+_ABSENT = object()
+
+
+def fixed_fields(member: Member, sampling: SamplingSpec) -> dict[str, Any]:
+    """Every body field but messages and tools, as plain JSON data, without null sampling fields."""
+    extra = (member.extra_body if member.kind == "openai" else None) or {}
+    for name in sorted(RESERVED & extra.keys()):
+        raise SpecError(
+            f"route member {member.name}: extra_body may not hold {name!r}; it has its own place in the spec"
+        )
+    chosen = {name: getattr(sampling, name) for name in SamplingSpec.model_fields}
+    sent = {name: value for name, value in chosen.items() if value is not None}
+    fields: dict[str, Any] = orjson.loads(orjson.dumps({"model": member.model, **sent, **extra}))
+    return fields
+
+
+def opening(fields: dict[str, Any]) -> bytes:
+    """The start of a body, up to where messages follow."""
+    return orjson.dumps(fields)[:-1] + b","
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """The body as data. Raises SpecDrift if a byte of it escaped the parse.
+
+    The comparison with its own re-serialisation is what makes parsing trustworthy: a key given twice, at any
+    depth, is dropped by the parse and so missing from the re-serialisation, and anything else that one reader
+    could take differently from another (spaces, escapes, 1.0 for 1) makes bytes that this writer never makes.
+    """
+    try:
+        live = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise SpecDrift("body", "JSON", "bytes that are not JSON") from None
+    if type(live) is not dict:
+        raise SpecDrift("body", "a JSON object", type(live).__name__)
+    if orjson.dumps(live) != body:
+        raise SpecDrift("body", "one spelling, no key twice", _difference(body))
+    return live
+
+
+def compare_fields(live: dict[str, Any], fixed: dict[str, Any], *, tools: bool) -> None:
+    """Raise SpecDrift unless `live` is the fixed fields, messages, and tools iff the trial has some."""
+    for name, frozen in fixed.items():
+        value = live.get(name, _ABSENT)
+        if value is _ABSENT:
+            raise SpecDrift(f"body.{name}", frozen, ABSENT)
+        if not same(frozen, value):
+            raise SpecDrift(f"body.{name}", frozen, brief(value))
+    if "messages" not in live:
+        raise SpecDrift("body.messages", "messages", ABSENT)
+    if ("tools" in live) != tools:
+        raise SpecDrift("body.tools", *(("tools", ABSENT) if tools else (ABSENT, "tools")))
+    if len(live) != len(fixed) + 1 + tools:
+        name = next(name for name in live if name not in fixed and name not in ("messages", "tools"))
+        raise SpecDrift(f"body.{name}", ABSENT, brief(live[name]))
+
+
+def same(frozen: Any, live: Any) -> bool:
+    """Equal as JSON: 0 and 0.0 are one number, but true is not 1."""
+    if isinstance(frozen, bool) or isinstance(live, bool):
+        return frozen is live
+    if isinstance(frozen, dict) and isinstance(live, dict):
+        return frozen.keys() == live.keys() and all(same(frozen[key], live[key]) for key in frozen)
+    if isinstance(frozen, list) and isinstance(live, list):
+        return len(frozen) == len(live) and all(map(same, frozen, live))
+    return bool(frozen == live)
+
+
+def brief(value: Any) -> Any:
+    """A value fit to be shown in a message."""
+    shown = repr(value)
+    return value if len(shown) <= 120 else shown[:119] + "…"
+
+
+def _difference(body: bytes) -> str:
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in names if names.count(name) > 1)
+        return dict(pairs)
+
+    json.loads(body, object_pairs_hook=note)
+    return f"key {twice[0]!r} twice" if twice else "another spelling"

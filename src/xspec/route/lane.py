@@ -1,0 +1,59 @@
+"""One member's lane: its key, addresses and pacer, and an SDK client that ignores the environment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import httpx2
+import openai
+
+from xspec import __version__
+from xspec.records.rows import Place
+from xspec.route.address import Address
+from xspec.route.faults import Asked
+from xspec.route.keys import REHEARSAL_KEY, read_key
+from xspec.route.pacing import Pacer
+from xspec.spec.models import Member
+
+
+class PlainClient(openai.AsyncOpenAI):
+    """An SDK client whose requests depend on its arguments alone.
+
+    The SDK reads OPENAI_BASE_URL, OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY and
+    OPENAI_CUSTOM_HEADERS (which wins over an explicit key). URLs are given whole at every call, and the
+    headers are these and no others.
+    """
+
+    def __init__(self, key: str, origin: str, http: httpx2.AsyncClient) -> None:
+        super().__init__(api_key=key, base_url=origin, max_retries=0, timeout=None, http_client=http)
+
+    @property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        return {**_HEADERS}
+
+
+_HEADERS = {
+    "Accept": "application/json",
+    "Content-Type": "application/json",
+    "User-Agent": f"xspec/{__version__}",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Lane:
+    """What a call to one member needs. `opening`: the start of its bodies; `locate`: a call's address."""
+
+    member: Member
+    key: str
+    opening: bytes
+    locate: Callable[[Place], Address]
+    client: PlainClient
+    pacer: Pacer
+
+    def asked(self, place: Place, *, proven: bool) -> Asked:
+        env = self.member.api_key_env if self.member.kind == "openai" else "(none: rehearsal)"
+        return Asked(self.member.name, self.member.model, env, self.key, self.locate(place), proven)
+
+
+def key_of(member: Member, environ: Mapping[str, str]) -> str:
+    """The member's key from its variable; members that xspec starts itself need none."""
+    return read_key(member.api_key_env, environ) if member.kind == "openai" else REHEARSAL_KEY

@@ -1,0 +1,139 @@
+"""The last stop before the wire, and the first after it: guarded on the way out, bounded on the way in."""
+
+import ssl
+import zlib
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+import httpx2
+
+from xspec.errors import SpecDrift, UserError
+from xspec.route.guard import Guard
+from xspec.spec.canonical import digest_of
+
+REPLY_LIMIT = 64 * 1024 * 1024
+"""Bytes of one reply body, decoded. A model's reply is a thousandth of this."""
+
+
+class UnreadableReply(Exception):
+    """The reply's body is over the limit or not in an encoding that can be read."""
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Passes on what the guard accepts. `inner` is an argument, so that tests can put anything behind it."""
+
+    def __init__(self, guard: Guard, inner: httpx2.AsyncBaseTransport) -> None:
+        self._guard = guard
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if not isinstance(request.stream, httpx2.AsyncByteStream):
+            raise TypeError("a request whose body cannot be read asynchronously")
+        body = b"".join([part async for part in request.stream])
+        self._guard.check(request, body)
+        # A fresh stream over the very bytes that were checked: nothing else can be read from it later.
+        request.stream = httpx2.ByteStream(body)
+        response = await self._inner.handle_async_request(request)
+        # A cookie kept from one reply would be sent with the next request, which the spec says nothing of.
+        gone = (b"set-cookie", b"content-encoding")
+        return httpx2.Response(
+            response.status_code,
+            headers=[(name, value) for name, value in response.headers.raw if name.lower() not in gone],
+            stream=_BoundedStream(response, response.headers.get("content-encoding", "")),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A reply's body, decoded, up to REPLY_LIMIT. The limit holds for what compression unfolds to as well."""
+
+    def __init__(self, response: httpx2.Response, encoding: str) -> None:
+        self._response = response
+        self._encoding = encoding.strip().lower()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._encoding not in ("", "identity", "gzip", "deflate"):
+            raise UnreadableReply(f"content-encoding {self._encoding[:40]}, which was not asked for")
+        # 47: gzip or zlib, whichever the header says. Some gateways compress unasked.
+        unfold = zlib.decompressobj(47) if self._encoding in ("gzip", "deflate") else None
+        left = REPLY_LIMIT
+        stream = self._response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        async for part in stream:
+            if unfold is not None:
+                try:
+                    part = unfold.decompress(part, left + 1)
+                except zlib.error:
+                    raise UnreadableReply("compressed bytes that do not unfold") from None
+            left -= len(part)
+            if left < 0:
+                raise UnreadableReply(f"more than {REPLY_LIMIT} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def http_client(
+    guard: Guard,
+    *,
+    secure: bool,
+    ca: bytes | None,
+    proxy: str | None,
+    inner: httpx2.AsyncBaseTransport | None = None,
+) -> httpx2.AsyncClient:
+    """A client that takes no proxy, CA file or credentials from the environment and follows no redirect.
+
+    It has no time limits of its own: one limit over the whole attempt is set by the caller. `secure` says
+    whether any address is https; without it no certificate authority is loaded, so none could be trusted.
+    """
+    if inner is None:
+        inner = httpx2.AsyncHTTPTransport(
+            verify=_tls(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            trust_env=False,
+            proxy=proxy,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30),
+        )
+    return httpx2.AsyncClient(
+        transport=GuardedTransport(guard, inner),
+        trust_env=False,
+        follow_redirects=False,
+        timeout=None,
+        headers={"accept": "application/json", "accept-encoding": "identity"},
+    )
+
+
+def _tls(ca: bytes | None) -> ssl.SSLContext | bool:
+    """Only the given authorities, else the system's (True, read without `SSL_CERT_FILE`)."""
+    return True if ca is None else ssl.create_default_context(cadata=ca.decode("ascii"))
+
+
+def check_ca(frozen: str | None, ca: bytes | None) -> None:
+    """Raise unless `ca` is the PEM file that the spec names by digest, or both are absent."""
+    live = None if ca is None else digest_of(ca)
+    if live != frozen:
+        raise SpecDrift("route.ca", frozen, live)
+    if ca is not None:
+        try:
+            _tls(ca)
+        except (ssl.SSLError, ValueError):
+            raise UserError("the CA file of the route is not a PEM file with certificates") from None
+
+
+def check_proxy(proxy: str | None) -> None:
+    """Raise UserError unless the proxy, if any, can be used. A spec is stored, so it may hold no password."""
+    if proxy is None:
+        return
+    if "@" in proxy:
+        raise UserError(
+            "the proxy of the route has user info (…@) in it, which would be stored with the spec"
+        )
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https", "socks5", "socks5h"):
+        raise UserError(f"the proxy {proxy!r} of the route is no http://, https:// or socks5:// URL")
+    if scheme.startswith("socks") and find_spec("socksio") is None:
+        raise UserError("a SOCKS proxy needs the package socksio: install it, or name an http:// proxy")

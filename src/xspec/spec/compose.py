@@ -1,0 +1,92 @@
+"""From `conf/` and overrides to plain data, with Hydra and OmegaConf, which stay in this file and in xspec.cli."""
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from xspec.errors import SpecError
+
+CONFIG_NAME = "config"
+_ENV_INTERPOLATION = re.compile(r"\$\{\s*(?:oc\.env|env)\s*:")
+
+
+def conf_dir() -> Path:
+    """The configuration folder: XSPEC_CONF, else the package's own (a wheel), else the checkout's."""
+    named = os.environ.get("XSPEC_CONF")
+    package = Path(__file__).resolve().parents[1]
+    candidates = [Path(named).absolute()] if named else [package / "conf", package.parents[1] / "conf"]
+    for folder in candidates:
+        if (folder / f"{CONFIG_NAME}.yaml").is_file():
+            return folder
+    raise SpecError(f"no {CONFIG_NAME}.yaml in {' or '.join(map(str, candidates))}; set XSPEC_CONF to the folder that has it")
+
+
+def conf_digest(folder: Path) -> str:
+    """Digest of every YAML file below the folder: a sweep refuses a job whose configuration changed meanwhile."""
+    state = hashlib.sha256()
+    for path in sorted(folder.rglob("*.yaml")):
+        state.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        state.update(hashlib.sha256(path.read_bytes()).digest())
+    return state.hexdigest()
+
+
+def compose(overrides: Sequence[str]) -> dict[str, Any]:
+    """Composes one configuration outside a Hydra run (for `show`, `diff`, …)."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base=None):
+            return plain_of(hydra_compose(CONFIG_NAME, overrides=list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise SpecError(one_line(error)) from None
+
+
+def plain_of(config: Any) -> dict[str, Any]:
+    """Plain data of a composed DictConfig, resolved once; after this nobody touches a DictConfig."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    raw = OmegaConf.to_container(config, resolve=False)
+    _refuse_environment(raw, "")
+    try:
+        plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise SpecError(one_line(error)) from None
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items() if key != "hydra"}
+
+
+def one_line(error: BaseException) -> str:
+    """What a Hydra or OmegaConf error says, on one line, with a hint where the usual cause is known."""
+    text = " ".join(str(error).split())
+    if text.startswith("Missing mandatory value"):
+        name = getattr(error, "full_key", None) or text.rpartition(" ")[2]
+        return f"{name} must be given: {name}=…"
+    unknown = re.search(r"Could not override '([^']+)'", text)
+    if unknown and unknown[1] == "arm":
+        return "an arm is added with a plus: +arm=NAME"
+    if unknown:
+        return f"unknown key {unknown[1]}; `python -m xspec show` prints the keys there are"
+    option = re.search(r"Could not find '([^']+)' Available options in '([^']+)': (.*?) Config search path", text)
+    if option:
+        names = [name for name in option[3].split() if not name.startswith("_")]
+        return f"no such choice {option[1].replace('/', '=')}; {option[2]} is one of {', '.join(names)}"
+    return re.sub(r" See https?://\S+ for details| full_key: .*$", "", text)
+
+
+def _refuse_environment(value: Any, where: str) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key != "hydra":
+                _refuse_environment(item, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            _refuse_environment(item, f"{where}[{i}]")
+    elif isinstance(value, str) and _ENV_INTERPOLATION.search(value):
+        raise SpecError(f"{where} reads the environment; write the value itself, or name a key variable in api_key_env")

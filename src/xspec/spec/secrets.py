@@ -1,0 +1,87 @@
+"""Keeping keys out of everything that is written down: command lines, configuration, guides.
+
+Hydra echoes overrides in errors, job lines and files, so a key must be refused before Hydra sees it.
+Nothing here ever returns or raises a text that holds the suspicious value.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from xspec.errors import SecretExposed
+
+_KEY_NAME = re.compile(
+    r"(?:^|[._-])(?:api_?key|key|token|access_?token|auth_?token|secret|secret_?key|password|passwd|authorization"
+    r"|bearer|credentials?)$",
+    re.IGNORECASE,
+)
+_KEY_VALUE = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk|pk|rk|gsk|hf|ghp|gho|ghs|glpat|xox[abpr]|AIza|AKIA|nvapi|tvly|r8)[-_]?[A-Za-z0-9][A-Za-z0-9_-]{14,}"
+    r"|(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
+    r"|\bbearer\s+\S{8,}",
+    re.IGNORECASE,
+)
+_MIXED_TOKEN = re.compile(r"(?<![A-Za-z0-9_/.+-])(?=[A-Za-z0-9_-]*[a-z])(?=[A-Za-z0-9_-]*[A-Z])(?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{32,}")
+_USER_INFO = re.compile(r"://[^/?#@\s]*@")
+_KEY_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
+
+WHAT_TO_DO = "put the key into a variable or .env and name it: provider.api_key_env=NAME"
+
+
+def key_values(environ: Mapping[str, str], names: Iterable[str] = ()) -> list[str]:
+    """Values of the variables that hold keys: those named, and those whose name says so (8 characters or more)."""
+    wanted = set(names)
+    return [
+        value.strip()
+        for name, value in environ.items()
+        if (name in wanted or _KEY_VARIABLE.search(name.upper())) and len(value.strip()) >= 8
+    ]
+
+
+def why_secret(text: str, known: Sequence[str]) -> str | None:
+    """Why `text` must not be written down, or None. The reason doesn't contain it."""
+    if any(value in text for value in known):
+        return "holds the value of a key variable"
+    if _USER_INFO.search(text):
+        return "is an address with user info"
+    if _KEY_VALUE.search(text) or _MIXED_TOKEN.search(text):
+        return "looks like a key"
+    return None
+
+
+def scan_arguments(arguments: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Raises SecretExposed if an argument names or holds a key. Call it before Hydra sees the command line."""
+    known = key_values(environ)
+    for number, argument in enumerate(arguments, start=1):
+        name, equals, value = argument.partition("=")
+        name = name.lstrip("+~-")
+        reason = why_secret(argument, known)
+        if reason is None and equals and value.strip("'\"") not in ("", "null") and _KEY_NAME.search(name):
+            reason = f"sets {name}, which sounds like a key"
+        if reason is None and name.endswith("api_key_env") and not _VARIABLE_NAME.fullmatch(value.strip("'\"")):
+            reason = "should name a variable in capitals, like OPENAI_API_KEY, and does not"
+        if reason is not None:
+            raise SecretExposed(f"argument {number} {reason} (not shown); {WHAT_TO_DO}")
+
+
+def scan_plain(value: Any, environ: Mapping[str, str], where: str = "") -> None:
+    """Raises SecretExposed if composed configuration, or a text it brings in, holds a key."""
+    _scan(value, key_values(environ), where)
+
+
+def _scan(value: Any, known: Sequence[str], where: str) -> None:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            inner = f"{where}.{key}" if where else str(key)
+            if isinstance(item, str) and item and _KEY_NAME.search(str(key)):
+                raise SecretExposed(f"{inner} sounds like a key (its value is not shown); {WHAT_TO_DO}")
+            _scan(item, known, inner)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            _scan(item, known, f"{where}[{i}]")
+    elif isinstance(value, str):
+        reason = why_secret(value, known)
+        if reason is not None:
+            raise SecretExposed(f"{where} {reason} (not shown); {WHAT_TO_DO}")
