@@ -3,15 +3,17 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from xspec.records.rows import Place, Step
-from xspec.route.client import Reply
-from xspec.route.conversation import Conversation
-from xspec.route.faults import ContextOverflow
+from xspec.route.faults import AgentFault
 from xspec.spec.models import ToolLoopAgent
+
+if TYPE_CHECKING:
+    from xspec.route.conversation import Conversation
+    from xspec.route.reply import Reply
 
 VERSION = 1
 """Raised on purpose when the loop behaves differently; the golden transcript test fails if it does so unraised."""
@@ -59,10 +61,10 @@ def assistant_message(reply: Mapping[str, Any], step: int) -> dict[str, Any]:
 async def play(
     agent: ToolLoopAgent,
     instruction: str,
-    conversation: Conversation,
+    conversation: "Conversation",
     tool_names: Sequence[str],
     world: World,
-    ask: Callable[[Place], Awaitable[Reply]],
+    ask: Callable[[Place], Awaitable["Reply"]],
     begin: Place,
     record: Callable[[Step], None],
     actions: list[dict[str, Any]],
@@ -78,8 +80,8 @@ async def play(
         place = Place(begin.run, begin.task, begin.take, number)
         try:
             reply = await ask(place)
-        except ContextOverflow:
-            return Ending("context_overflow", None, number)
+        except AgentFault as fault:
+            return Ending(fault.token, None, number)
         message = assistant_message(reply.message, number)
         conversation.add(message)
         added.append(message)
@@ -100,7 +102,7 @@ async def play(
     return Ending("step_limit", None, agent.max_steps)
 
 
-def _ending(reply: Reply, message: Mapping[str, Any], steps: int) -> Ending | None:
+def _ending(reply: "Reply", message: Mapping[str, Any], steps: int) -> Ending | None:
     if reply.finish_reason == "length":
         return Ending("length", None, steps)
     if reply.finish_reason == "content_filter":
@@ -139,7 +141,7 @@ async def _carry_out(
 def _step(
     place: Place,
     at: float,
-    reply: Reply,
+    reply: "Reply",
     message: dict[str, Any],
     done: Sequence[Mapping[str, Any]],
     added: list[dict[str, Any]],

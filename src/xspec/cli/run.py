@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from xspec.cli import VERBS
-from xspec.cli.outcome import tell_end
 from xspec.errors import SpecError, UserError, XspecError
 from xspec.experiment.compile import Compiled, compile_config
-from xspec.experiment.execute import execute
 from xspec.spec.compose import CONFIG_NAME, conf_dir, conf_digest, one_line, plain_of
 from xspec.spec.config import validate_config
 from xspec.spec.secrets import scan_plain
@@ -40,6 +38,9 @@ def run(arguments: Sequence[str]) -> int:
         print(f"xspec: {error}", file=sys.stderr)
     if _refused:
         return max(error.exit_code for error in _refused)
+    from xspec.cli.outcome import tell_end
+    from xspec.experiment.execute import execute
+
     store = _compiled[0][1]
     arms = [compiled for compiled, _ in _compiled]
     return tell_end(execute(arms, store), store)

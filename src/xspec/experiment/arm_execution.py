@@ -33,7 +33,7 @@ class ArmExecution:
         self.info = folder.info
         self.progress = folder.progress()
         self.stint = max(folder.stints(), default=0) + 1
-        self.references: dict[str, str] = {}
+        self.references: dict[str, dict[str, str]] = {}
         self.lock: dict[str, Any] = {}
         self.trials = dict(self.progress.trials)
         self._lease = lease
@@ -91,8 +91,9 @@ class ArmExecution:
             if not self.compiled.accept_lock_change:
                 refuse_change(earlier[0], lock)
             for old in reversed(earlier):
-                self.references.update(old["served"])
-        lock["served"] = dict(self.references)
+                for member, settled in old["served"].items():
+                    self.references.setdefault(member, {}).update(settled)
+        lock["served"] = self.references
         self.lock = lock
 
     def begin_stint(self) -> None:
@@ -100,10 +101,9 @@ class ArmExecution:
         write_lock(self.folder.lock_path(self.stint), self.lock)
         self._journal = Journal(self.folder.journal_path(self.stint))
 
-    def settle(self, member: str, served: str) -> None:
-        """Keeps the model that a member answered with first: what later replies are compared with."""
-        self.references[member] = served
-        self.lock["served"] = dict(self.references)
+    def settle(self, member: str, kind: str, value: str) -> None:
+        """Keeps what a member answered with first (model, upstream, fingerprint): later replies are compared with it."""
+        self.references.setdefault(member, {})[kind] = value
         write_lock(self.folder.lock_path(self.stint), self.lock)
 
     def tally(self, run: int, task: str, take: int) -> Tally:

@@ -72,7 +72,7 @@ class Resources:
             bindings=self._bindings(execution),
             record=execution.record_attempt,
             fingerprints=execution.lock["must_match"]["keys"],
-            references=execution.references,
+            references={member: dict(settled) for member, settled in execution.references.items()},
             settle=execution.settle,
             ca_bytes=self._store.blob(spec.route.ca) if spec.route.ca else None,
             pacers=self._pacers,
