@@ -50,7 +50,10 @@ def mock_server() -> None:
             {
                 "id": "call_1",
                 "type": "function",
-                "function": {"name": "tool_3", "arguments": '{"recipient": "GB29NWBK60161331926819", "amount": 12}'},
+                "function": {
+                    "name": "tool_3",
+                    "arguments": '{"recipient": "GB29NWBK60161331926819", "amount": 12}',
+                },
             }
         ],
     }
@@ -65,13 +68,17 @@ def mock_server() -> None:
             "usage": {"prompt_tokens": 9000, "completion_tokens": 30, "total_tokens": 9030},
         }
     )
-    reply = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    reply = (
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    )
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+                length = next(
+                    line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+                )
                 await reader.readexactly(int(length.split(b":")[1]))
                 writer.write(reply)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -88,7 +95,10 @@ def mock_server() -> None:
 
 def tool_schemas() -> list[dict[str, Any]]:
     def field(i: int) -> dict[str, Any]:
-        return {"type": "string", "description": f"Field {i}: what it holds, in which form, and when to leave it out."}
+        return {
+            "type": "string",
+            "description": f"Field {i}: what it holds, in which form, and when to leave it out.",
+        }
 
     return [
         {
@@ -171,6 +181,7 @@ async def all_trials(trial: Callable[[int], Awaitable[None]], trials: int) -> fl
 
 async def plain(base_url: str, schemas: list[dict[str, Any]], trials: int) -> float:
     client = openai.AsyncOpenAI(api_key=KEY, base_url=base_url, max_retries=0)
+    tools: Any = schemas
 
     async def trial(number: int) -> None:
         messages: list[Any] = [
@@ -179,7 +190,12 @@ async def plain(base_url: str, schemas: list[dict[str, Any]], trials: int) -> fl
         ]
         for _ in range(CALLS):
             reply = await client.chat.completions.create(
-                model="m-1", messages=messages, tools=schemas, temperature=0, seed=7, max_tokens=512  # type: ignore[arg-type]
+                model="m-1",
+                messages=messages,
+                tools=tools,
+                temperature=0,
+                seed=7,
+                max_tokens=512,
             )
             messages.append(reply.choices[0].message.model_dump(exclude_none=True))
             messages.append({"role": "tool", "tool_call_id": "call_1", "content": OBSERVATION})
@@ -223,7 +239,9 @@ def guard_cost(schemas: list[dict[str, Any]], folder: Path) -> dict[str, float]:
     tools = Tools(schemas)
     conversation = Conversation(SYSTEM, INSTRUCTION, tools)
     call = {"id": "call_1", "type": "function", "function": {"name": "tool_3", "arguments": '{"amount": 12}'}}
-    while len(body := conversation.body(opening(fixed_fields(spec.route.members[0], spec.sampling)))) < 39_000:
+    while (
+        len(body := conversation.body(opening(fixed_fields(spec.route.members[0], spec.sampling)))) < 39_000
+    ):
         conversation.add({"role": "assistant", "content": None, "tool_calls": [call]})
         conversation.add({"role": "tool", "tool_call_id": "call_1", "content": OBSERVATION})
     headers = {

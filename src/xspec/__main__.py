@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line (without the program's name); returns its exit code. Never shows a traceback for bad input."""
+    """Runs a command line (without the program's name); returns its exit code. Bad input is one line, no traceback."""
     from xspec.cli import dispatch
     from xspec.cli.environment import load_dotenv
     from xspec.errors import XspecError

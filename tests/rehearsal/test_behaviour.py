@@ -6,7 +6,7 @@ import pytest
 from xspec.rehearsal.behaviour import Player, Turn
 from xspec.rehearsal.faults import FaultDice, Place
 from xspec.rehearsal.guide import UNGUIDED, Coverage
-from xspec.rehearsal.scripts import TaskScript
+from xspec.rehearsal.scripts import TaskScript, progress_of
 from xspec.spec.models import RehearsalBehaviour, RehearsalFaults
 
 Settings = Callable[..., dict[str, Any]]
@@ -21,13 +21,25 @@ def play(
     coverage: Coverage = UNGUIDED,
 ) -> list[Turn]:
     """One trial without HTTP: every turn of it."""
+    return play_to_the_end(player, dice, script, execution, run, coverage)[0]
+
+
+def play_to_the_end(
+    player: Player,
+    dice: FaultDice,
+    script: TaskScript,
+    execution: str,
+    run: int,
+    coverage: Coverage = UNGUIDED,
+) -> tuple[list[Turn], int]:
+    """The turns, and how many calls of the solution were made."""
     messages: list[Any] = [{"role": "user", "content": script.instruction}]
     turns = []
     for step in range(200):
         turn = player.turn(script, messages, execution, run, coverage)
         turns.append(turn)
         if turn.call is None:
-            return turns
+            return turns, progress_of(script, messages).done
         text = dice.arguments(turn.call.text, Place(execution, run, script.task, step, 0))
         function = {"name": turn.call.name, "arguments": text}
         messages.append({"role": "assistant", "tool_calls": [{"id": "c", "function": function}]})
@@ -68,22 +80,12 @@ def test_giving_up_happens_where_it_fails_for_certain(
     given_up = 0
     for script in scripts:
         for run in range(40):
-            turns = play(player, dice, script, "e", run)
+            turns, done = play_to_the_end(player, dice, script, "e", run)
             if turns[-1].purpose == "give_up":
                 given_up += 1
-                point = _point_of(turns, script)
-                assert point <= script.commit
+                assert done <= script.commit
                 assert turns[-1].text == ""
     assert given_up > 100
-
-
-def _point_of(turns: list[Turn], script: TaskScript) -> int:
-    """The largest call index that the trial can have been at."""
-    called = (
-        {turn.call for turn in turns if turn.purpose == "call" and turn.call is not None} if turns else set()
-    )
-    reached = [i for i, call in enumerate(script.calls) if call in called]
-    return max(reached, default=0)
 
 
 def test_a_hopeless_task_fails_guide_or_not(

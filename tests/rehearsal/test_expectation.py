@@ -94,7 +94,7 @@ def test_simulated_trials_score_as_expected(
 
 
 def test_quadrature_gives_the_moments_of_the_beta() -> None:
-    for alpha, beta in ((0.3, 0.7), (5.0, 11.0), (1.0, 1.0), (120.0, 900.0)):
+    for alpha, beta in ((0.3, 0.7), (5.0, 11.0), (1.0, 1.0), (0.02, 0.5), (120.0, 900.0)):
         q, weights = beta_quadrature(alpha, beta, 5)
         for power in range(6):
             exact = beta_function(alpha, beta + power) / beta_function(alpha, beta)

@@ -12,8 +12,15 @@ from xspec.errors import SpecError
 from xspec.spec.canonical import canonical_bytes, digest_of, short_id
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -53,7 +60,10 @@ def typed(value: object) -> object:
         return ("dict", frozenset((key, typed(item)) for key, item in value.items()))
     if isinstance(value, list | tuple):
         return ("list", tuple(typed(item) for item in value))
-    return ("bool" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "other", value)
+    return (
+        "bool" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "other",
+        value,
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +79,9 @@ def test_spelling(value: object, expected: bytes) -> None:
     assert canonical_bytes(value) == expected
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, [-math.inf], {"a": {1: 2}}, {"a": b"x"}, {"a": {1, 2}}, "\ud800"])
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, [-math.inf], {"a": {1: 2}}, {"a": b"x"}, {"a": {1, 2}}, "\ud800"]
+)
 def test_what_has_no_canonical_bytes_is_refused(value: object) -> None:
     with pytest.raises(SpecError):
         canonical_bytes(value)

@@ -115,7 +115,11 @@ def _ending(reply: "Reply", message: Mapping[str, Any], steps: int) -> Ending | 
 
 
 async def _carry_out(
-    call: Mapping[str, Any], allowed: frozenset[str], world: World, timeout_s: float, actions: list[dict[str, Any]]
+    call: Mapping[str, Any],
+    allowed: frozenset[str],
+    world: World,
+    timeout_s: float,
+    actions: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """One tool call: its action (None if it never reached the world), whether it failed, and the message that tells."""
     name, text = call["function"]["name"], call["function"]["arguments"]
@@ -165,6 +169,8 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in value):
+    if isinstance(value, list) and all(
+        isinstance(part, dict) and isinstance(part.get("text"), str) for part in value
+    ):
         return "".join(part["text"] for part in value)
     return orjson.dumps(value).decode()

@@ -11,8 +11,8 @@ _HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How the worker of a benchmark is started: its file (see xspec.benchmarks.protocol), what it imports,
-    the interpreter.
+    """How the worker of a benchmark is started: its file (see xspec.benchmarks.protocol), the packages that
+    decide what it says, and the interpreter.
     """
 
     module: Path
@@ -21,16 +21,16 @@ class Launch:
 
 
 BENCHMARKS: dict[str, Launch] = {
-    "agentdojo": Launch(_HERE / "agentdojo.py", packages=("agentdojo",)),
+    "agentdojo": Launch(_HERE / "agentdojo.py", packages=("agentdojo", "pydantic")),
 }
 
 
 def package_fingerprint(kind: str) -> str:
-    """Changes when the benchmark's packages or its worker file do: what was asked of the worker is then asked
-    anew.
-    """
+    """Changes when the benchmark's packages or the worker's files do: its answers are then asked for anew."""
     launch = BENCHMARKS[kind]
-    state = hashlib.sha256(launch.module.read_bytes())
+    state = hashlib.sha256()
+    for path in sorted(launch.module.parent.glob("*.py")):
+        state.update(path.read_bytes())
     for name in launch.packages:
         state.update(f"{name}=={importlib.metadata.version(name)}".encode())
     return state.hexdigest()

@@ -38,9 +38,7 @@ class _World:
 
 
 class AgentDojo:
-    """The suites of one version. Environments are kept as pickles, from which a world opens in under a
-    millisecond.
-    """
+    """The suites of one version. A world is made from a pickled environment, in under a millisecond."""
 
     def __init__(self, version: str, split: str) -> None:
         lean.leave_out_unneeded_imports()
@@ -125,9 +123,7 @@ class AgentDojo:
         self._world = None
 
     def solution(self, task: str) -> Solution | None:
-        """The ground truth, played to the end, with verdicts taken on the way to find `commit`. None if it
-        fails.
-        """
+        """The ground truth, played to the end with verdicts on the way to find `commit`. None if it fails."""
         calls, answer = self._ground_truth(task)
         commit, gave_up = -1, False
         self.open(task, 0)
@@ -206,9 +202,13 @@ def _schema(tool: Any) -> dict[str, Any]:
 
 
 def _difficulty(task: type) -> str | None:
-    """What the task's own class says. The base class calls everything easy, which says nothing."""
-    *own, _, _, _ = [vars(cls).get("DIFFICULTY") for cls in task.__mro__]
-    return next((value.name.lower() for value in own if value is not None), None)
+    """What the task's own class says. The base class calls every task easy, which says nothing."""
+    for cls in task.__mro__:
+        if cls.__name__ == "BaseUserTask":
+            break
+        if "DIFFICULTY" in vars(cls):
+            return str(vars(cls)["DIFFICULTY"].name).lower()
+    return None
 
 
 def _number(id_: str) -> int:

@@ -17,9 +17,8 @@ def leave_out_unneeded_imports() -> None:
     """Import takes 0.35 s of CPU with this and 5.6 s without, and verdicts half the time.
 
     The `__init__` of agent_pipeline imports the SDKs of five model providers, and tool_execution needs one
-    constant of one of them; neither has a part in tools or verdicts. deepdiff looks for array libraries,
-    whose threads would forbid forking, and asks of every value whether it is an array; no environment holds
-    one.
+    constant of one of them; neither has a part in tools or verdicts. deepdiff looks for array libraries, whose
+    threads would forbid forking, and asks of every value whether it is one of theirs; none ever is.
     """
     package = importlib.util.find_spec("agentdojo")
     if package is None or package.submodule_search_locations is None:
@@ -49,9 +48,7 @@ class WorldClock:
 
 
 def install_clock() -> WorldClock:
-    """The two tool modules use `datetime` for nothing but `datetime.datetime.now()` once they are
-    imported.
-    """
+    """The two tool modules use `datetime`, once imported, for nothing but `datetime.datetime.now()`."""
     from agentdojo.default_suites.v1.tools import (  # type: ignore[import-untyped]
         cloud_drive_client,
         email_client,
@@ -64,11 +61,10 @@ def install_clock() -> WorldClock:
 
 
 class SameContent:
-    """A deepdiff operator: a pair of models with the same content has no difference to report, so it isn't
-    walked.
+    """A deepdiff operator: models with the same content have no difference to report and are not walked.
 
-    Verdicts of workspace and travel diff whole environments, of which a trial changes one or two entries: 3
-    ms instead of 45 ms. What is not plainly the same is left to deepdiff.
+    Verdicts of workspace and travel diff whole environments, of which a trial changes one or two entries:
+    3 ms instead of 45 ms. What is not plainly the same is left to deepdiff.
     """
 
     def match(self, level: Any) -> bool:

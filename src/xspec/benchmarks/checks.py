@@ -12,9 +12,7 @@ TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class TaskCheck:
-    """Verdicts on a world where nothing was done and on one where the solution was played; None: not
-    known.
-    """
+    """Verdicts on a world where nothing was done and one where the solution was played; None: unknown."""
 
     task: str
     do_nothing: bool | None
@@ -29,9 +27,7 @@ async def check_tasks(pool: WorkerPool) -> list[TaskCheck]:
 
 
 def unexplained(checks: Sequence[TaskCheck], excluded: Collection[str]) -> list[str]:
-    """One sentence for each task that is not as it should be, given the tasks that the configuration
-    excludes.
-    """
+    """One sentence for each task that is not as it should be, given those the configuration excludes."""
     found = []
     for check in checks:
         if check.do_nothing is not False and check.task not in excluded:

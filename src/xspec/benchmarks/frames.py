@@ -62,9 +62,7 @@ def write_frame(sock: socket.socket, message: Message) -> None:
 
 
 def read_frame(sock: socket.socket) -> Message | None:
-    """The next frame of a blocking socket; None if the other side closed between frames. FrameError if
-    within.
-    """
+    """The next frame of a blocking socket; None if it ended between frames, FrameError if within one."""
     header = read_exactly(sock, HEADER.size)
     return None if header is None else read_payload(sock, header)
 
@@ -100,9 +98,7 @@ async def send(writer: asyncio.StreamWriter, message: Message) -> None:
 
 
 async def receive(reader: asyncio.StreamReader) -> Message | None:
-    """The next frame of an asyncio stream; None if the other side closed between frames. FrameError if
-    within.
-    """
+    """The next frame of an asyncio stream; None if it ended between frames, FrameError if within one."""
     try:
         header = await reader.readexactly(HEADER.size)
     except asyncio.IncompleteReadError as error:

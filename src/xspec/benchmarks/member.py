@@ -96,9 +96,7 @@ def _encoded(answer: frames.Message) -> bytes:
 
 
 def _die_with_socket(sock: socket.socket) -> None:
-    """Waits for the other side to close and ends the process with all it started, whatever it is busy
-    with.
-    """
+    """Waits until the other side closes, then ends the process and all it started, busy or not."""
     poll = select.poll()
     poll.register(sock, 0)  # no event asked for: only a hang-up or an error wakes it
     poll.poll()
@@ -106,9 +104,7 @@ def _die_with_socket(sock: socket.socket) -> None:
 
 
 def _die_with(zygote: int) -> None:
-    """On Linux the kernel ends a member whose zygote is gone, even one that never lets a Python thread
-    run.
-    """
+    """On Linux the kernel ends a member whose zygote is gone, even one that lets no Python thread run."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != zygote:

@@ -17,9 +17,7 @@ CLOSE_TIMEOUT_S = 10.0
 
 
 class World:
-    """One task's world in one member, open until its context ends. After WorkerDied or WorkerHung it is
-    gone.
-    """
+    """One task's world in one member, until its context ends. WorkerDied and WorkerHung end it earlier."""
 
     def __init__(self, task: str, link: MemberLink, zygote: ZygoteProcess) -> None:
         self._task = task
@@ -35,9 +33,7 @@ class World:
         return dict(observation)
 
     async def judge(self, answer: str, timeout_s: float) -> dict[str, Any]:
-        """`{"passed", "detail"}`: the benchmark's verdict on the world as it is and the agent's last
-        words.
-        """
+        """`{"passed", "detail"}`: the benchmark's verdict on the world as it is and the last answer."""
         return dict(await self._ask({"verb": "judge", "answer": answer}, timeout_s))
 
     async def _ask(self, message: frames.Message, timeout_s: float) -> Any:
@@ -91,8 +87,9 @@ class WorkerPool:
         for link in [*self._idle, *self._open]:
             link.close()
         self._idle.clear()
-        if self._zygote is not None:
-            await self._zygote.aclose()
+        async with self._starting:
+            if self._zygote is not None:
+                await self._zygote.aclose()
 
     async def describe(self) -> dict[str, Any]:
         """The task manifest (xspec.benchmarks.protocol.Manifest), asked for once and then kept."""
@@ -121,10 +118,8 @@ class WorkerPool:
         message = {"verb": "open", "task": task, "run": run}
         while True:
             zygote = await self._running_zygote()
-            reused = next((link for link in self._idle if link.usable), None)
+            reused = self._idle_member(zygote)
             link = reused or await zygote.fork()
-            if reused is not None:
-                self._idle.remove(reused)
             try:
                 await _ask(zygote, link, message, timeout_s, f"of {task}")
             except WorkerDied:
@@ -137,8 +132,16 @@ class WorkerPool:
             else:
                 return zygote, link
 
+    def _idle_member(self, zygote: ZygoteProcess) -> MemberLink | None:
+        while self._idle:
+            link = self._idle.pop()
+            if link.usable:
+                return link
+            zygote.discard(link)
+        return None
+
     async def _take_back(self, zygote: ZygoteProcess, link: MemberLink, task: str) -> None:
-        if link.usable and not self._closed:
+        if link.usable and zygote is self._zygote and not self._closed:
             try:
                 await _ask(zygote, link, {"verb": "close"}, CLOSE_TIMEOUT_S, f"of {task}")
             except (WorkerDied, WorkerHung):

@@ -38,9 +38,7 @@ class TaskEntry(TypedDict):
 
 
 class Manifest(TypedDict):
-    """What a benchmark contains: the same canonical bytes in every process. Tasks stand in natural order of
-    id.
-    """
+    """What a benchmark contains: the same bytes in every process. Tasks stand in natural order of id."""
 
     benchmark: str
     version: str
@@ -52,8 +50,7 @@ class Manifest(TypedDict):
 
 
 class Solution(TypedDict):
-    """A known way to pass. Giving up before any call of index 0…`commit`, with an empty answer, is a verified
-    fail.
+    """A known way to pass. Stopping before a call of index 0…`commit`, with an empty answer, surely fails.
 
     `commit` is -1 where doing nothing passes: such a task has no place in an experiment.
     """
@@ -78,9 +75,7 @@ class Verdict(TypedDict):
 
 
 class Benchmark(Protocol):
-    """One benchmark, ready for use. A process serves one world at a time: the benchmark keeps it between
-    calls.
-    """
+    """One benchmark, ready for use. It keeps the one world that is open between calls."""
 
     def describe(self) -> Manifest: ...
 

@@ -12,9 +12,7 @@ from types import ModuleType
 
 
 def _bare_packages() -> None:
-    """Makes `xspec.benchmarks.<file>` importable without the packages' own `__init__`, which need not run
-    here.
-    """
+    """Makes `xspec.benchmarks.<file>` importable without running the packages' own `__init__`."""
     here = Path(__file__).resolve().parent
     for name, folder in (("xspec", here.parent), ("xspec.benchmarks", here)):
         package = ModuleType(name)

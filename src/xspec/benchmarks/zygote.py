@@ -20,6 +20,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -106,28 +107,20 @@ def _fork(control: socket.socket, fd: int, benchmark: Benchmark, limit: int) -> 
 
 def _lead_own_group(pid: int) -> None:
     """Done on both sides of the fork, so that whoever is first, the group exists before anyone kills it."""
-    try:
+    with suppress(OSError):  # it did so itself, or has ended already
         os.setpgid(pid, pid)
-    except OSError:
-        pass  # it did so itself, or has ended already
 
 
 def _end(pid: int) -> str:
-    """Kills a member with all it started, reaps it, and says how it ended. One that was dead keeps its own
-    status.
-    """
-    try:
+    """Kills a member with all it started and says how it ended. A dead one keeps its own status."""
+    with suppress(ProcessLookupError, PermissionError):  # nobody of its group is left alive
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # nobody of its group is left alive
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
 
 
 def _end_with_parent(control: socket.socket, *, watch: bool) -> None:
-    """While the benchmark loads nobody reads the control socket: a timer looks whether the parent still
-    lives.
-    """
+    """While it loads, nobody reads the control socket: a timer looks whether the parent still lives."""
 
     def look(signum: int, frame: FrameType | None) -> None:
         poll = select.poll()

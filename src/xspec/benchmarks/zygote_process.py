@@ -23,9 +23,7 @@ _WORKER = Path(__file__).resolve().with_name("worker.py")
 
 
 class MemberLink:
-    """The socket to one member. `in_step` is False from a request until its answer: then only killing is
-    safe.
-    """
+    """The socket to one member. Between a request and its answer it is out of step: only to be killed."""
 
     def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.number = number
@@ -66,11 +64,13 @@ class MemberLink:
 class ZygoteProcess:
     """A running zygote. Made by `start`, let go by `aclose`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, log: IO[bytes]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], control: socket.socket, log: IO[bytes], log_start: int
+    ) -> None:
         self._process = process
         self._control = control
         self._log = log
-        self._log_start = os.fstat(log.fileno()).st_size
+        self._log_start = log_start
         self._last_number = 0
         self._members: set[int] = set()
         self._replies: dict[tuple[str, int], asyncio.Future[frames.Message]] = {}
@@ -82,9 +82,13 @@ class ZygoteProcess:
         """`settings` is the first frame: version, split, settings. Raises WorkerError with the last useful
         line of stderr, or SpecError if the benchmark says that the input is wrong.
         """
+        try:
+            stderr = log.open("a+b") if log is not None else tempfile.TemporaryFile()  # noqa: SIM115
+        except OSError as error:
+            raise WorkerError(f"cannot write the log {error.filename}: {error.strerror}") from None
+        log_start = os.fstat(stderr.fileno()).st_size
         ours, theirs = socket.socketpair()
         with theirs:
-            stderr = log.open("a+b") if log is not None else tempfile.TemporaryFile()  # noqa: SIM115
             try:
                 process = subprocess.Popen(  # noqa: ASYNC220  (the caller has nothing to do until it runs)
                     [launch.interpreter, "-P", str(_WORKER), str(theirs.fileno()), str(launch.module)],
@@ -99,7 +103,7 @@ class ZygoteProcess:
                 ours.close()
                 stderr.close()
                 raise WorkerError(f"cannot start {launch.interpreter}: {error.strerror}") from None
-        zygote = cls(process, ours, stderr)
+        zygote = cls(process, ours, stderr, log_start)
         try:
             await zygote._await_ready(settings)
         except BaseException:
@@ -166,7 +170,7 @@ class ZygoteProcess:
         link.close()
         reply = self._kill(link.number)
         if reply is None:
-            return "with its zygote"
+            return "it was gone already"
         try:
             async with asyncio.timeout(END_TIMEOUT_S):
                 return str((await reply)["status"])
@@ -182,9 +186,8 @@ class ZygoteProcess:
         else:
             self._writer.transport.abort()
         try:
-            await asyncio.sleep(
-                0
-            )  # lets the transport close the descriptor: that is what the zygote waits for
+            # Lets the transport close its descriptor: that is what the zygote waits for.
+            await asyncio.sleep(0)
             await asyncio.to_thread(self._process.wait, END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             pass

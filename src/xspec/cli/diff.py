@@ -9,7 +9,8 @@ from xspec.spec.diff import comparable, diff_specs
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m xspec diff", description="The fields in which two specs differ, and whether they are factors."
+        prog="python -m xspec diff",
+        description="The fields in which two specs differ, and whether they are factors.",
     )
     parser.add_argument("a", metavar="A", help="an id, or overrides in quotes: '+arm=guided k=3'")
     parser.add_argument("b", metavar="B")

@@ -15,7 +15,9 @@ def load_dotenv(path: Path = Path(".env")) -> None:
     try:
         values = dotenv_values(path, interpolate=True)
     except (OSError, UnicodeDecodeError):
-        raise UserError(f"{path.absolute()} cannot be read as UTF-8 text; it should hold lines like NAME=value") from None
+        raise UserError(
+            f"{path.absolute()} cannot be read as UTF-8 text; it should hold lines like NAME=value"
+        ) from None
     for name, value in values.items():
         if value is not None:
             os.environ.setdefault(name, value)

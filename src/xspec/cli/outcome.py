@@ -19,7 +19,8 @@ def tell_end(end: SweepEnd, store: Store) -> int:
     for arm in end.arms:
         name = f"{arm.compiled.spec.id}{f' ({arm.compiled.arm})' if arm.compiled.arm else ''}"
         if arm.already_finished:
-            _say(f"{name} was finished before; nothing was sent. Execute it again: python -m xspec reproduce {arm.compiled.spec.id}")
+            _say(f"{name} was finished before; nothing was sent")
+            _say(f"to execute it again: python -m xspec reproduce {arm.compiled.spec.id}")
         elif not arm.complete:
             expected = arm.compiled.spec.k * len(arm.compiled.spec.benchmark.tasks)
             _say(f"{name}: {len(arm.trials)} of {expected} trials are finished")

@@ -15,10 +15,14 @@ from xspec.spec.store import Store
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m xspec report", description="The consistency gap of each stored arm.")
+    parser = argparse.ArgumentParser(
+        prog="python -m xspec report", description="The consistency gap of each stored arm."
+    )
     parser.add_argument("--store", default="mlruns", metavar="PATH")
     parser.add_argument("--format", choices=("table", "json"), default="table")
-    parser.add_argument("--spec", action="append", metavar="ID", help="only this spec (may be given several times)")
+    parser.add_argument(
+        "--spec", action="append", metavar="ID", help="only this spec (may be given several times)"
+    )
     parser.add_argument("--benchmark", metavar="NAME", help="only specs of this benchmark")
     parser.add_argument("--last", type=int, metavar="N", help="only the newest N executions")
     options = parser.parse_args(arguments)

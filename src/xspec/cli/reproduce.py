@@ -10,7 +10,8 @@ from xspec.spec.store import Store
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m xspec reproduce", description="Begins a new execution of a stored spec; conf/ is not read."
+        prog="python -m xspec reproduce",
+        description="Begins a new execution of a stored spec; conf/ is not read.",
     )
     parser.add_argument("id", metavar="ID", help="a spec id, or its beginning")
     parser.add_argument("--store", default="mlruns", metavar="PATH")

@@ -12,7 +12,7 @@ from typing import Any
 from xspec.cli import VERBS
 from xspec.errors import SpecError, UserError, XspecError
 from xspec.experiment.compile import Compiled, compile_config
-from xspec.spec.compose import CONFIG_NAME, conf_dir, conf_digest, one_line, plain_of
+from xspec.spec.compose import CONFIG_NAME, conf_digest, conf_dir, one_line, plain_of
 from xspec.spec.config import validate_config
 from xspec.spec.secrets import scan_plain
 from xspec.spec.store import Store
@@ -25,6 +25,7 @@ _CONF_DIGEST = "XSPEC_CONF_DIGEST"
 
 _compiled: list[tuple[Compiled, Store]] = []
 _refused: list[XspecError] = []
+_command: list[str] = []
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -32,6 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     overrides, multirun = split_arguments(arguments)
     _compiled.clear()
     _refused.clear()
+    _command[:] = [argument for argument in arguments if argument not in FLAGS]
     os.environ[_CONF_DIGEST] = conf_digest(conf_dir())
     _compose_all(overrides, multirun)
     for error in _refused:
@@ -59,7 +61,11 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], bool]:
             raise SpecError(f"unknown option {argument}; `python -m xspec --help` lists the options")
         elif "=" not in argument and not argument.startswith("~"):
             near = difflib.get_close_matches(argument, VERBS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"verbs are {', '.join(VERBS)}; overrides look like k=3"
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"verbs are {', '.join(VERBS)}; overrides look like k=3"
+            )
             raise SpecError(f"{argument!r} is neither a verb nor an override; {hint}")
         else:
             overrides.append(argument)
@@ -71,7 +77,9 @@ def _compose_all(overrides: Sequence[str], multirun: bool) -> None:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # lets Hydra's errors reach us instead of being printed with their values
+    os.environ["HYDRA_FULL_ERROR"] = (
+        "1"  # lets Hydra's errors reach us instead of being printed with their values
+    )
     sweep = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
     command = [*overrides, f"hydra.sweep.dir=${{store}}/sweeps/{sweep}", *(["-m"] if multirun else [])]
     argv, sys.argv = sys.argv, ["xspec", *command]
@@ -97,16 +105,16 @@ def _compile_job(config: Any) -> None:
     try:
         if conf_digest(conf_dir()) != os.environ[_CONF_DIGEST]:
             raise UserError("the configuration was edited while the sweep was being composed; start it again")
-        _compiled.append(compile_plain(plain_of(config)))
+        _compiled.append(compile_plain(plain_of(config), _command))
     except XspecError as error:
         _refused.append(error)
 
 
-def compile_plain(plain: dict[str, Any]) -> tuple[Compiled, Store]:
+def compile_plain(plain: dict[str, Any], command: Sequence[str] = ()) -> tuple[Compiled, Store]:
     """Plain composed configuration to a compiled arm in its store."""
     import asyncio
 
     scan_plain(plain, os.environ)
     config = validate_config(plain)
     store = Store(config.store)
-    return asyncio.run(compile_config(config, store)), store
+    return asyncio.run(compile_config(config, store, command)), store

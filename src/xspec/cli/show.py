@@ -8,7 +8,9 @@ from xspec.cli.stored_or_composed import spec_named
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m xspec show", description="The canonical spec of an id or of overrides.")
+    parser = argparse.ArgumentParser(
+        prog="python -m xspec show", description="The canonical spec of an id or of overrides."
+    )
     parser.add_argument("what", nargs="*", metavar="ID|OVERRIDE")
     parser.add_argument("--store", default="mlruns", metavar="PATH")
     options = parser.parse_args(arguments)

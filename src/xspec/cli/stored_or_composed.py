@@ -10,7 +10,7 @@ from xspec.spec.store import Store
 
 
 def spec_named(words: Sequence[str], store_path: str) -> ExperimentSpec:
-    """The spec that `words` stand for. Overrides are compiled (and stored), so that the id shown is one to go on with."""
+    """The spec that `words` stand for. Overrides are compiled and stored, so the id shown is one to go on with."""
     if len(words) == 1 and "=" not in words[0]:
         if not Store.looks_like_id(words[0]):
             raise SpecError(f"{words[0]!r} is neither a spec id like xs-1a2b… nor an override like k=3")

@@ -1,7 +1,6 @@
 """One arm's execution: begun anew or taken up where it was, with its lease, journal and lock held for this stint."""
 
 import contextlib
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,9 +16,12 @@ from xspec.records.rows import AttemptEnded, AttemptStarted, Step, Trial
 from xspec.route.conversation import Pins, Tools, text_digest
 from xspec.spec.store import Store
 
-def is_complete(compiled: Compiled, progress: Progress) -> bool:
-    """Whether every (run, task) of the spec has its trial."""
-    return len(progress.trials) == compiled.spec.k * len(compiled.spec.benchmark.tasks)
+
+def has_work(compiled: Compiled, progress: Progress) -> bool:
+    """Whether a (run, task) of the spec has no trial yet, or an invalid one that is to be retried."""
+    if len(progress.trials) < compiled.spec.k * len(compiled.spec.benchmark.tasks):
+        return True
+    return compiled.retry_invalid and any(t.outcome == "invalid" for t in progress.trials.values())
 
 
 class ArmExecution:
@@ -49,11 +51,11 @@ class ArmExecution:
         """
         executions = store.path / "executions"
         with contextlib.ExitStack() as stack:
-            stack.enter_context(Lease(executions / f".{compiled.spec.id}.lease"))
+            stack.enter_context(Lease(executions / f".{compiled.spec.id}.lease", compiled.spec.id))
             folder = None if anew else _newest_unfinished(store, compiled)
             if folder is None:
-                folder = ExecutionFolder.create(store, compiled.spec.id, compiled.arm)
-            lease = Lease(folder.path / "lease")
+                folder = ExecutionFolder.create(store, compiled.spec.id, compiled.arm, compiled.command)
+            lease = Lease(folder.path / "lease", f"execution {folder.path.name}")
             lease.__enter__()
         return cls(store, compiled, folder, lease)
 
@@ -64,7 +66,8 @@ class ArmExecution:
             (run, task)
             for run in range(self.spec.k)
             for task in self.spec.benchmark.tasks
-            if (trial := self.progress.trials.get((run, task))) is None or (retry and trial.outcome == "invalid")
+            if (trial := self.progress.trials.get((run, task))) is None
+            or (retry and trial.outcome == "invalid")
         ]
 
     def next_take(self, run: int, task: str) -> int:
@@ -72,6 +75,15 @@ class ArmExecution:
         take = self.progress.takes.get((run, task), 0)
         self.progress.takes[(run, task)] = take + 1
         return take
+
+    def nonce(self, run: int, task: str) -> str:
+        """What a simulated model draws this trial's chances from.
+
+        The execution id, so that resuming equals not having stopped; but a trial that is run again because its
+        row was invalid would meet the very faults that made it so, and gets another.
+        """
+        repeated = self.progress.rows.get((run, task), 0)
+        return f"{self.info.execution_id}~{repeated}" if repeated else self.info.execution_id
 
     def check_lock(
         self, *, workers: int, launcher: str, worker_package: Mapping[str, str], bindings: Mapping[str, str]
@@ -102,7 +114,7 @@ class ArmExecution:
         self._journal = Journal(self.folder.journal_path(self.stint))
 
     def settle(self, member: str, kind: str, value: str) -> None:
-        """Keeps what a member answered with first (model, upstream, fingerprint): later replies are compared with it."""
+        """Keeps what a member answered with first (model, upstream, fingerprint), for later replies to compare with."""
         self.references.setdefault(member, {})[kind] = value
         write_lock(self.folder.lock_path(self.stint), self.lock)
 
@@ -118,7 +130,9 @@ class ArmExecution:
 
     def record_trial(self, trial: Trial) -> None:
         self._append(trial)
-        self.trials[(trial.run, trial.task)] = trial
+        place = (trial.run, trial.task)
+        self.trials[place] = trial
+        self.progress.rows[place] = self.progress.rows.get(place, 0) + 1
         self._tallies.pop((trial.run, trial.task, trial.take), None)
 
     def _append(self, row: AttemptStarted | AttemptEnded | Step | Trial) -> None:
@@ -138,9 +152,7 @@ class ArmExecution:
 
 def _newest_unfinished(store: Store, compiled: Compiled) -> ExecutionFolder | None:
     for folder in reversed(executions_of(store, compiled.spec.id)):
-        progress = folder.progress()
-        retry = compiled.retry_invalid and any(t.outcome == "invalid" for t in progress.trials.values())
-        if retry or not is_complete(compiled, progress):
+        if has_work(compiled, folder.progress()):
             return folder
     return None
 

@@ -19,7 +19,9 @@ from xspec.spec.canonical import SCHEME, canonical_bytes, digest_of
 from xspec.spec.config import (
     BenchmarkConfig,
     ExperimentConfig,
+    OpenAIPoolMember,
     OpenAIProvider,
+    RehearsalPoolMember,
     RehearsalProvider,
     explain,
 )
@@ -35,12 +37,16 @@ class Compiled:
     arm: str | None
     workers: int
     max_invalid_share: float
+    command: tuple[str, ...] = ()
     accept_lock_change: bool = False
     retry_invalid: bool = False
 
 
-async def compile_config(config: ExperimentConfig, store: Store) -> Compiled:
-    """Freezes the configuration: blobs and spec are in the store when this returns. Raises SpecError."""
+async def compile_config(config: ExperimentConfig, store: Store, command: Sequence[str] = ()) -> Compiled:
+    """Freezes the configuration: blobs and spec are in the store when this returns. Raises SpecError.
+
+    `command` are the arguments that lead here, for a person who wants to go on later.
+    """
     manifest_digest, manifest = await task_manifest(config.benchmark, store)
     known = [row["id"] for row in manifest["tasks"]]
     plain: dict[str, Any] = {
@@ -68,6 +74,7 @@ async def compile_config(config: ExperimentConfig, store: Store) -> Compiled:
         config.arm.name if config.arm else None,
         config.workers,
         config.max_invalid_share,
+        tuple(command),
         config.accept_lock_change,
         config.retry_invalid,
     )
@@ -77,7 +84,9 @@ async def task_manifest(benchmark: BenchmarkConfig, store: Store) -> tuple[str, 
     """Digest and content of the benchmark's manifest, asked of its worker once and then kept in the store."""
     settings = dict(benchmark.settings or {})
     if benchmark.kind not in BENCHMARKS:
-        raise SpecError(f"benchmark.kind: there is no benchmark {benchmark.kind!r}; known: {', '.join(BENCHMARKS)}")
+        raise SpecError(
+            f"benchmark.kind: there is no benchmark {benchmark.kind!r}; known: {', '.join(BENCHMARKS)}"
+        )
     key = canonical_bytes(
         [benchmark.kind, benchmark.version, benchmark.split, settings, package_fingerprint(benchmark.kind)]
     )
@@ -137,7 +146,9 @@ def _agent(config: ExperimentConfig, store: Store, manifest: Mapping[str, Any]) 
 
 def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
     route, provider = config.route, config.provider
-    members = _rehearsal_members(provider) if isinstance(provider, RehearsalProvider) else _openai_members(provider)
+    members = (
+        _rehearsal_members(provider) if isinstance(provider, RehearsalProvider) else _openai_members(provider)
+    )
     floating = route.mode == "floating"
     if floating and len(members) < 2:
         raise SpecError(
@@ -160,7 +171,8 @@ def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
 def _openai_members(provider: OpenAIProvider) -> list[dict[str, Any]]:
     shared = provider.model_dump(exclude={"kind", "name", "pool", "workers"})
     members = []
-    for item in (provider, *provider.pool):
+    items: tuple[OpenAIProvider | OpenAIPoolMember, ...] = (provider, *provider.pool)
+    for item in items:
         own = item.model_dump(exclude={"kind", "pool", "workers"}, exclude_none=True)
         member = {"kind": "openai", **shared, **own}
         if item is not provider and "model" in own:
@@ -173,7 +185,9 @@ def _openai_members(provider: OpenAIProvider) -> list[dict[str, Any]]:
         member["base_url"] = member["base_url"].rstrip("/")
         member["path"] = _checked_path(member["path"], where) or default_path(member["base_url"])
         if member["base_url"].endswith("/v1") and member["path"].startswith("/v1/"):
-            raise SpecError(f"{where}: base_url ends in /v1 and path begins with /v1: the address would hold it twice")
+            raise SpecError(
+                f"{where}: base_url ends in /v1 and path begins with /v1: the address would hold it twice"
+            )
         members.append(member)
     return members
 
@@ -186,7 +200,8 @@ def _checked_path(path: str | None, where: str) -> str | None:
 
 def _rehearsal_members(provider: RehearsalProvider) -> list[dict[str, Any]]:
     base = {"kind": "rehearsal", "model": provider.model, "behaviour": provider.behaviour.model_dump()}
-    return [{**base, "name": item.name, "faults": item.faults.model_dump()} for item in (provider, *provider.pool)]
+    items: tuple[RehearsalProvider | RehearsalPoolMember, ...] = (provider, *provider.pool)
+    return [{**base, "name": item.name, "faults": item.faults.model_dump()} for item in items]
 
 
 def _certificates(path: str | None, store: Store) -> str | None:
@@ -216,7 +231,10 @@ def _keep_promise(config: ExperimentConfig, spec: ExperimentSpec) -> None:
     arm = config.arm
     if arm is None:
         return
-    for factor, promised, got in (("guide", arm.guide, spec.guide.kind), ("route", arm.route, spec.route.mode)):
+    for factor, promised, got in (
+        ("guide", arm.guide, spec.guide.kind),
+        ("route", arm.route, spec.route.mode),
+    ):
         if promised != got:
             raise SpecError(
                 f"arm {arm.name} stands for {factor}={promised}, but an override makes it {got}; "

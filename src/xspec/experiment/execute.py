@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from xspec.errors import DiskFailed, RouteStopped, SpecDrift, WorkerError, XspecError
-from xspec.experiment.arm_execution import ArmExecution, is_complete, trial_inputs
+from xspec.experiment.arm_execution import ArmExecution, has_work, trial_inputs
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lock import key_fingerprints
 from xspec.experiment.progress import ProgressDisplay
@@ -37,7 +38,11 @@ class ArmEnd:
         if not self.complete:
             return 3
         invalid = sum(trial.outcome == "invalid" for trial in self.trials)
-        return 1 if invalid == len(self.trials) or invalid > self.compiled.max_invalid_share * len(self.trials) else 0
+        return (
+            1
+            if invalid == len(self.trials) or invalid > self.compiled.max_invalid_share * len(self.trials)
+            else 0
+        )
 
 
 @dataclass(slots=True)
@@ -65,22 +70,26 @@ class _Arm:
     route_invalid: int = 0
 
 
-def execute(compiled: Sequence[Compiled], store: Store, *, anew: bool = False, launcher: str = "basic") -> SweepEnd:
+def execute(
+    compiled: Sequence[Compiled], store: Store, *, anew: bool = False, launcher: str = "basic"
+) -> SweepEnd:
     """Executes or continues every arm, interleaved. Raises UserError before anything is sent; stops are in the result.
 
-    An arm whose spec has a finished execution is not executed again unless `anew`.
+    An arm whose executions are all finished is not executed again unless `anew`.
     """
     distinct = list({arm.spec.id: arm for arm in compiled}.values())
-    for arm in distinct:
-        key_fingerprints(arm.spec)  # a missing key is told before anything is begun
     end = SweepEnd()
+    to_do: list[Compiled] = []
+    for arm in distinct:
+        finished = None if anew else finished_execution(store, arm)
+        if finished is not None:
+            end.arms.append(finished)
+        else:
+            key_fingerprints(arm.spec)  # a missing key is told before anything is begun
+            to_do.append(arm)
     with contextlib.ExitStack() as stack:
         executions: list[ArmExecution] = []
-        for arm in distinct:
-            finished = None if anew else finished_execution(store, arm)
-            if finished is not None:
-                end.arms.append(finished)
-                continue
+        for arm in to_do:
             executions.append(ArmExecution.take_up(store, arm, anew=anew))
             stack.callback(executions[-1].close)
         if executions:
@@ -95,14 +104,15 @@ def execute(compiled: Sequence[Compiled], store: Store, *, anew: bool = False, l
 
 
 def finished_execution(store: Store, compiled: Compiled) -> ArmEnd | None:
-    """The first finished execution of the spec, if there is one and nothing in it is to be retried."""
+    """The first execution of the spec, if it has any and there is nothing left to do in one of them."""
+    ends = []
     for folder in executions_of(store, compiled.spec.id):
         progress = folder.progress()
+        if has_work(compiled, progress):
+            return None
         trials = list(progress.trials.values())
-        retry = compiled.retry_invalid and any(trial.outcome == "invalid" for trial in trials)
-        if is_complete(compiled, progress) and not retry:
-            return ArmEnd(compiled, folder.info.execution_id, trials, complete=True, already_finished=True)
-    return None
+        ends.append(ArmEnd(compiled, folder.info.execution_id, trials, complete=True, already_finished=True))
+    return ends[0] if ends else None
 
 
 def _end_of(execution: ArmExecution) -> ArmEnd:
@@ -134,23 +144,35 @@ async def _carry_out(executions: Sequence[ArmExecution], store: Store, launcher:
         places = order((arm.execution.spec.id, arm, arm.execution.missing()) for arm in arms)
         total = sum(arm.execution.spec.k * len(arm.inputs) for arm in arms)
         with ProgressDisplay(total, total - len(places)) as display:
-            await _run_all(iter(places), min(workers, len(places)), display)
+            await _run_all(iter(places), min(workers, len(places)), display, resources.wait_crashed())
 
 
-async def _run_all(places: Iterator[tuple[_Arm, int, str]], workers: int, display: ProgressDisplay) -> None:
-    """`workers` trials at once until the places are used up. The first stop cancels the others, which stay missing."""
+async def _run_all(
+    places: Iterator[tuple[_Arm, int, str]],
+    workers: int,
+    display: ProgressDisplay,
+    crash: Coroutine[Any, Any, None],
+) -> None:
+    """`workers` trials at once until the places are used up. The first stop cancels the others, which stay missing.
+
+    `crash` raises when something that all trials need has ended.
+    """
 
     async def work() -> None:
         for arm, run, task in places:
             await _run_one(arm, run, task, display)
 
     tasks = [asyncio.create_task(work()) for _ in range(workers)]
+    trials, crashed = asyncio.gather(*tasks), asyncio.create_task(crash)
     try:
-        await asyncio.gather(*tasks)
+        await asyncio.wait((trials, crashed), return_when=asyncio.FIRST_COMPLETED)
+        if not trials.done():
+            await crashed
+        await trials
     finally:
-        for task in tasks:
+        for task in (*tasks, crashed):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(trials, crashed, *tasks, return_exceptions=True)
 
 
 async def _run_one(arm: _Arm, run: int, task: str, display: ProgressDisplay) -> None:

@@ -22,10 +22,14 @@ class LeaseHeld(UserError):
 
 
 class Lease:
-    """Holds `path` while the context is open. Raises LeaseHeld at once if another process has it."""
+    """Holds `path` while the context is open. Raises LeaseHeld at once if another process has it.
 
-    def __init__(self, path: Path) -> None:
+    `what` is what the lease is of, for the message.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
         self.path = path
+        self.what = what
         self._fd = -1
 
     def __enter__(self) -> Self:
@@ -36,7 +40,7 @@ class Lease:
             holder = os.pread(fd, 500, 0).decode(errors="replace")
             os.close(fd)
             raise LeaseHeld(
-                f"another process works on {self.path.parent.name} ({holder or 'starting'}); wait for it, or end it"
+                f"another process works on {self.what} ({holder or 'starting'}); wait for it, or end it"
             ) from None
         who = {"pid": os.getpid(), "started": psutil.Process().create_time(), "host": socket.gethostname()}
         os.ftruncate(fd, 0)
@@ -44,6 +48,8 @@ class Lease:
         self._fd = fd
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self._fd)
         self._fd = -1

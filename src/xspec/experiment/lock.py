@@ -44,7 +44,7 @@ def make_lock(
     worker_package: Mapping[str, str],
     bindings: Mapping[str, str],
 ) -> dict[str, Any]:
-    """`worker_package` is what the benchmark's worker says it runs; `bindings` the addresses of members xspec started."""
+    """`worker_package`: what the benchmark's worker says it runs; `bindings`: addresses of members xspec started."""
     root = Path(xspec.__file__).resolve().parent
     return {
         "execution_id": execution_id,
@@ -77,7 +77,11 @@ def write_lock(path: Path, lock: Mapping[str, Any]) -> None:
 def differences(first: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One line for each leaf of `must_match` that differs."""
     a, b = _leaves(first["must_match"]), _leaves(now["must_match"])
-    return [f"{name}: {a.get(name)} then, {b.get(name)} now" for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name)]
+    return [
+        f"{name}: {a.get(name)} then, {b.get(name)} now"
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name)
+    ]
 
 
 def refuse_change(first: Mapping[str, Any], now: Mapping[str, Any]) -> None:

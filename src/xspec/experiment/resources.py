@@ -1,5 +1,6 @@
-"""What trials need besides their spec: benchmark workers, the simulated model, routes. Shared by the arms, ended together."""
+"""What trials need besides their spec: benchmark workers, the simulated model, routes. The arms share them."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -7,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from xspec.benchmarks import package_fingerprint
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import UserError
 from xspec.experiment.arm_execution import ArmExecution
+from xspec.experiment.rehearse import rehearsal_config, rehearsal_members
 from xspec.records.rows import Place
 from xspec.rehearsal.address import TrialAddress, member_key, trial_path
 from xspec.rehearsal.process import RehearsalServer
@@ -18,7 +19,7 @@ from xspec.route.client import Route
 from xspec.route.members import Binding
 from xspec.route.pacing import Pacers
 from xspec.spec.canonical import canonical_bytes, digest_of
-from xspec.spec.models import BenchmarkSpec, ExperimentSpec, RehearsalMember
+from xspec.spec.models import BenchmarkSpec, ExperimentSpec
 from xspec.spec.store import Store
 
 
@@ -33,7 +34,8 @@ class Resources:
         self._pools: dict[bytes, WorkerPool] = {}
         self._packages: dict[bytes, dict[str, str]] = {}
         self._pacers = Pacers(workers)
-        self._rehearsal: dict[str, str] = {}
+        self._rehearsal: dict[bytes, str] = {}
+        self._servers: list[RehearsalServer] = []
 
     async def __aenter__(self) -> Self:
         try:
@@ -50,6 +52,10 @@ class Resources:
     ) -> None:
         await self._stack.aclose()
 
+    async def wait_crashed(self) -> None:
+        """Raises RouteStopped once a simulated model has ended by itself; returns only if there is none to watch."""
+        await asyncio.gather(*(server.wait_crashed() for server in self._servers))
+
     def pool(self, spec: ExperimentSpec) -> WorkerPool:
         """The workers of the spec's benchmark."""
         return self._pools[_key(spec.benchmark)]
@@ -60,13 +66,13 @@ class Resources:
 
     def addresses(self, spec: ExperimentSpec) -> dict[str, str]:
         """Base URL of each member that was started here."""
-        return {m.name: self._rehearsal[_key(spec.benchmark).hex()] for m in _rehearsal_members(spec)}
+        return {m.name: self._rehearsal[_key(spec.benchmark)] for m in rehearsal_members(spec)}
 
     def route(self, execution: ArmExecution) -> Route:
         """The guarded route of one execution; closed with these resources."""
         spec = execution.spec
         route = Route(
-            spec.canonical(),
+            self._store.spec_bytes(spec.id),
             self._store.spec_path(spec.id),
             environ=os.environ,
             bindings=self._bindings(execution),
@@ -82,11 +88,11 @@ class Resources:
 
     def _bindings(self, execution: ArmExecution) -> dict[str, Binding]:
         bindings = {}
-        for member in _rehearsal_members(execution.spec):
+        for member in rehearsal_members(execution.spec):
             key = member_key(member.model_dump(mode="python"))
 
             def path(place: Place, key: str = key) -> str:
-                address = TrialAddress(execution.info.execution_id, key, place.run, place.task)
+                address = TrialAddress(execution.nonce(place.run, place.task), key, place.run, place.task)
                 return trial_path(address) + "/chat/completions"
 
             bindings[member.name] = Binding(self.addresses(execution.spec)[member.name], path)
@@ -115,29 +121,13 @@ class Resources:
         """One simulated model for each benchmark whose arms want one: it plays that benchmark's solutions."""
         wanted: dict[bytes, list[ExperimentSpec]] = {}
         for execution in self._executions:
-            if _rehearsal_members(execution.spec):
+            if rehearsal_members(execution.spec):
                 wanted.setdefault(_key(execution.spec.benchmark), []).append(execution.spec)
         for key, specs in wanted.items():
-            members = [m.model_dump(mode="python") for spec in specs for m in _rehearsal_members(spec)]
-            config = {
-                "members": {member_key(m): {n: m[n] for n in ("model", "behaviour", "faults")} for m in members},
-                "tasks": await self._scripts(specs[0].benchmark),
-            }
+            config = await rehearsal_config(specs, self._store, self._pools[key])
             server = await self._stack.enter_async_context(RehearsalServer(self._log("rehearsal")))
-            self._rehearsal[key.hex()] = await server.start(config)
-
-    async def _scripts(self, benchmark: BenchmarkSpec) -> dict[str, Any]:
-        """Instruction and known solution of every task; worked out once by the worker, then kept in the store."""
-        manifest = self._store.json_blob(benchmark.manifest)
-        name = f"solutions-{benchmark.kind}-{benchmark.manifest[7:23]}-{package_fingerprint(benchmark.kind)[:16]}"
-        digest = self._store.cached_digest(name)
-        if digest is None:
-            solutions = await self._pools[_key(benchmark)].solutions()
-            digest = self._store.put_blob(canonical_bytes(solutions))
-            self._store.cache_digest(name, digest)
-        solutions = self._store.json_blob(digest)
-        instructions = {row["id"]: row["instruction"] for row in manifest["tasks"]}
-        return {task: {**solution, "instruction": instructions[task]} for task, solution in solutions.items()}
+            self._rehearsal[key] = await server.start(config)
+            self._servers.append(server)
 
     def _log(self, name: str) -> Path:
         """Where a process started for these executions writes its complaints: the first execution's folder."""
@@ -146,18 +136,18 @@ class Resources:
 
 
 def _key(benchmark: BenchmarkSpec) -> bytes:
-    return canonical_bytes([benchmark.kind, benchmark.version, benchmark.split, benchmark.settings, benchmark.manifest])
-
-
-def _rehearsal_members(spec: ExperimentSpec) -> list[RehearsalMember]:
-    return [member for member in spec.route.members if isinstance(member, RehearsalMember)]
+    return canonical_bytes(
+        [benchmark.kind, benchmark.version, benchmark.split, benchmark.settings, benchmark.manifest]
+    )
 
 
 def _changed_manifest(stored: dict[str, Any], live: dict[str, Any]) -> str:
     old = {row["id"]: row for row in stored["tasks"]}
     new = {row["id"]: row for row in live["tasks"]}
     changed = sorted(task for task in old.keys() | new.keys() if old.get(task) != new.get(task))
-    named = f"{len(changed)} tasks, among them {', '.join(changed[:3])}" if changed else "its tools or version"
+    named = (
+        f"{len(changed)} tasks, among them {', '.join(changed[:3])}" if changed else "its tools or version"
+    )
     return (
         f"the benchmark is not the one the spec was compiled for: {stored['benchmark']} differs in {named}; "
         "restore the data, or delete the store's cache/ and compile anew (a new id)"

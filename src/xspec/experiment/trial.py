@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xspec.agents import AGENTS
-from xspec.benchmarks.pool import World, WorkerPool
+from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import WorkerDied, WorkerError, WorkerHung
 from xspec.records.rows import AttemptEnded, AttemptStarted, Outcome, Place, Step, Trial
-from xspec.route.client import Reply, Route
+from xspec.route.client import Route
 from xspec.route.conversation import Conversation, Pins, Tools
 from xspec.route.faults import CallFailed
+from xspec.route.reply import Reply
 from xspec.spec.models import AgentSpec
 
 OPEN_TIMEOUT_S = 120.0
@@ -118,7 +119,9 @@ class TrialRunner:
         )
         return trial, end.worker_broke
 
-    async def _play(self, given: TrialInput, begin: Place, on_step: Callable[[Step], None], drift: list[str]) -> _End:
+    async def _play(
+        self, given: TrialInput, begin: Place, on_step: Callable[[Step], None], drift: list[str]
+    ) -> _End:
         conversation = Conversation(given.system, given.instruction, given.tools)
         actions: list[dict[str, Any]] = []
 
@@ -131,7 +134,15 @@ class TrialRunner:
         try:
             async with self.pool.world(given.task, begin.run, open_timeout_s=OPEN_TIMEOUT_S) as world:
                 ending = await AGENTS[self.agent.kind].play(
-                    self.agent, given.instruction, conversation, given.tool_names, world, ask, begin, on_step, actions
+                    self.agent,
+                    given.instruction,
+                    conversation,
+                    given.tool_names,
+                    world,
+                    ask,
+                    begin,
+                    on_step,
+                    actions,
                 )
                 acting = False
                 if ending.answer is None:
@@ -141,26 +152,31 @@ class TrialRunner:
         except (WorkerDied, WorkerHung) as error:
             if acting and actions and await self._dies_again(given, begin.run, actions):
                 hung = isinstance(error, WorkerHung)
-                return _End("fail", "tool_timeout" if hung else "killed_world", "world_broke", detail=str(error))
+                return _End(
+                    "fail", "tool_timeout" if hung else "killed_world", "world_broke", detail=str(error)
+                )
             raise
 
     async def _dies_again(self, given: TrialInput, run: int, actions: list[dict[str, Any]]) -> bool:
-        """Whether the stored actions break a fresh world too: then the agent's code did it, not the machine."""
-        try:
-            async with self.pool.world(given.task, run, open_timeout_s=OPEN_TIMEOUT_S) as world:
-                await _replay(world, actions, self.agent.tool_timeout_s)
-        except (WorkerDied, WorkerHung):
-            return True
+        """Whether the stored actions break a fresh world too: then the agent's code did it, not the machine.
+
+        Raises WorkerError if there is no fresh world to be had, which says nothing about the agent.
+        """
+        async with self.pool.world(given.task, run, open_timeout_s=OPEN_TIMEOUT_S) as world:
+            try:
+                for action in actions:
+                    await world.act(action, self.agent.tool_timeout_s)
+            except (WorkerDied, WorkerHung):
+                return True
         return False
-
-
-async def _replay(world: World, actions: list[dict[str, Any]], timeout_s: float) -> None:
-    for action in actions:
-        await world.act(action, timeout_s)
 
 
 def _judged(verdict: dict[str, Any], steps: int) -> _End:
     passed = verdict.get("passed")
     if passed is None:
         return _End("invalid", "verdict_null", "answered", verdict, steps)
-    return _End("pass", None, "answered", verdict, steps) if passed else _End("fail", "verdict", "answered", verdict, steps)
+    return (
+        _End("pass", None, "answered", verdict, steps)
+        if passed
+        else _End("fail", "verdict", "answered", verdict, steps)
+    )

@@ -19,7 +19,9 @@ def guide_blob(rules: Sequence[str], assign: Mapping[str, Sequence[int]] | None 
     cleaned = [" ".join(rule.split()) for rule in rules]
     if not cleaned or not all(cleaned):
         raise SpecError("a guide needs at least one rule and no empty ones; for no guide use guide=none")
-    plan = {EVERY_TASK: list(range(len(cleaned)))} if assign is None else {t: list(i) for t, i in assign.items()}
+    plan = (
+        {EVERY_TASK: list(range(len(cleaned)))} if assign is None else {t: list(i) for t, i in assign.items()}
+    )
     return canonical_bytes({"rules": [{"content": rule} for rule in cleaned], "assign": plan})
 
 
@@ -45,9 +47,13 @@ def read_rules(path: str) -> list[str]:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise SpecError(f"guide file {path}: {error.strerror}; give an existing text file as guide.file=PATH") from None
+        raise SpecError(
+            f"guide file {path}: {error.strerror}; give an existing text file as guide.file=PATH"
+        ) from None
     if len(data) > MAX_BYTES:
-        raise SpecError(f"guide file {path} has {len(data)} bytes; at most {MAX_BYTES} make sense in a prompt")
+        raise SpecError(
+            f"guide file {path} has {len(data)} bytes; at most {MAX_BYTES} make sense in a prompt"
+        )
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -76,4 +82,3 @@ def _items(lines: Sequence[str]) -> list[str]:
         elif open_item:
             rules[-1] += " " + line.strip()
     return rules
-

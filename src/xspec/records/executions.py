@@ -1,16 +1,16 @@
 """One folder an execution: what it is, who works on it, and a journal and a lock for every stint.
 
-    executions/ex-20261130T215900-1a2b3c4d/
-        execution.json      id, spec id, arm label, when it was begun
-        lease               held while a process works on it
-        lock-1.json         environment of stint 1 (later stints: lock-2.json, …)
-        journal-1.jsonl     rows of stint 1
+executions/ex-20261130T215900-1a2b3c4d/
+    execution.json      id, spec id, arm label, when it was begun
+    lease               held while a process works on it
+    lock-1.json         environment of stint 1 (later stints: lock-2.json, …)
+    journal-1.jsonl     rows of stint 1
 """
 
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,25 +23,27 @@ from xspec.spec.store import Store, write_whole
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """`arm` is a label only; `began_at` is wall-clock seconds."""
+    """`arm` is a label only; `began_at` is wall-clock seconds; `command` the arguments that continue it."""
 
     execution_id: str
     spec_id: str
     arm: str | None
     began_at: float
+    command: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """What the journals of an execution say: the current trial of each (run, task), and what was left behind.
 
-    `takes` counts, for each (run, task), the tries begun so far; `superseded` the trial rows that a later take
-    replaced; `abandoned_attempts` the attempts of takes that never came to a trial row (their process was killed);
-    `tokens` those of all attempts, whatever became of their trial.
+    `takes` counts, for each (run, task), the tries begun so far, `rows` those that came to a trial row;
+    `superseded` the trial rows that a later take replaced; `abandoned_attempts` the attempts of takes that never
+    came to a trial row (their process was killed); `tokens` those of all attempts, whatever became of their trial.
     """
 
     trials: dict[tuple[int, str], Trial]
     takes: dict[tuple[int, str], int]
+    rows: dict[tuple[int, str], int]
     superseded: int
     attempts: int
     abandoned_attempts: int
@@ -55,14 +57,14 @@ class ExecutionFolder:
         self.path = path
 
     @classmethod
-    def create(cls, store: Store, spec_id: str, arm: str | None) -> "ExecutionFolder":
+    def create(cls, store: Store, spec_id: str, arm: str | None, command: Sequence[str]) -> "ExecutionFolder":
         """Begins a new execution of a stored spec."""
         now = time.time()
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
         execution_id = f"ex-{stamp}-{secrets.token_hex(4)}"
         folder = cls(store.path / "executions" / execution_id)
         folder.path.mkdir()
-        info = ExecutionInfo(execution_id, spec_id, arm, now)
+        info = ExecutionInfo(execution_id, spec_id, arm, now, tuple(command))
         write_whole(folder.path / "execution.json", json.dumps(asdict(info), indent=1).encode())
         return folder
 
@@ -70,8 +72,9 @@ class ExecutionFolder:
     def info(self) -> ExecutionInfo:
         path = self.path / "execution.json"
         try:
-            return ExecutionInfo(**json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError):
+            data = json.loads(path.read_bytes())
+            return ExecutionInfo(**{**data, "command": tuple(data["command"])})
+        except (OSError, ValueError, TypeError, KeyError):
             raise StoreError(f"{path} is missing or was changed; move that folder away to go on") from None
 
     def stints(self) -> list[int]:
@@ -90,7 +93,9 @@ class ExecutionFolder:
         try:
             data = json.loads(path.read_bytes())
         except (OSError, ValueError):
-            raise StoreError(f"{path} is missing or was changed; `reproduce` begins a new execution instead") from None
+            raise StoreError(
+                f"{path} is missing or was changed; `reproduce` begins a new execution instead"
+            ) from None
         assert isinstance(data, dict)
         return data
 
@@ -103,6 +108,7 @@ class ExecutionFolder:
         """What is finished, and what killed processes left."""
         trials: dict[tuple[int, str], Trial] = {}
         takes: dict[tuple[int, str], int] = {}
+        rows: dict[tuple[int, str], int] = {}
         attempts: dict[tuple[int, str, int], int] = {}
         ended: set[tuple[int, str, int]] = set()
         superseded = tokens = 0
@@ -118,15 +124,20 @@ class ExecutionFolder:
             trial = Trial(**row)
             ended.add((*key, trial.take))
             superseded += key in trials
+            rows[key] = rows.get(key, 0) + 1
             if key not in trials or trials[key].take < trial.take:
                 trials[key] = trial
         abandoned = sum(count for take, count in attempts.items() if take not in ended)
-        return Progress(trials, takes, superseded, sum(attempts.values()), abandoned, tokens)
+        return Progress(trials, takes, rows, superseded, sum(attempts.values()), abandoned, tokens)
 
 
 def executions_of(store: Store, spec_id: str | None = None) -> list[ExecutionFolder]:
     """The executions in the store, oldest first; of one spec if it is named."""
-    found = [ExecutionFolder(p) for p in (store.path / "executions").glob("ex-*") if (p / "execution.json").exists()]
+    found = [
+        ExecutionFolder(p)
+        for p in (store.path / "executions").glob("ex-*")
+        if (p / "execution.json").exists()
+    ]
     kept = [(f.info, f) for f in found]
     kept = [pair for pair in kept if spec_id is None or pair[0].spec_id == spec_id]
     return [folder for _, folder in sorted(kept, key=lambda pair: (pair[0].began_at, pair[0].execution_id))]

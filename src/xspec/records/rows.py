@@ -1,6 +1,6 @@
 """The rows an execution leaves behind. Times are wall-clock seconds since the epoch, durations are seconds.
 
-Every row names its trial by `run` (0…k−1) and `task`, and the try at it by `take`: 0 for the first, one more each
+Every row names its trial by `run` (0…k-1) and `task`, and the try at it by `take`: 0 for the first, one more each
 time the trial is begun again (after a kill, a broken worker, or `--retry-invalid`).
 """
 

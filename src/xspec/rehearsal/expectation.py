@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_jacobi  # type: ignore[import-untyped]
 
 from xspec.rehearsal.behaviour import Player
 from xspec.rehearsal.difficulty import Difficulty
@@ -146,8 +145,16 @@ def beta_quadrature(
     alpha: float, beta: float, degree: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes in [0, 1] and weights that integrate polynomials up to `degree` exactly over the Beta."""
-    x, weights = roots_jacobi(degree // 2 + 1, beta - 1, alpha - 1)
-    return (1 + x) / 2, weights / weights.sum()
+    # Golub and Welsch: eigenvalues and vectors of the Jacobi matrix of x^(alpha-1) (1-x)^(beta-1).
+    # SciPy's roots_jacobi overflows for large parameters and divides by zero where alpha + beta is 1.
+    a, b = beta - 1, alpha - 1
+    n = np.arange(1, degree // 2 + 1)
+    middle = 2 * n + a + b
+    diagonal = np.concatenate([[(b - a) / (a + b + 2)], (b - a) * (b + a) / (middle * (middle + 2))])
+    last = np.where(n == 1, 1.0, (n + a + b) / np.where(n == 1, 1.0, middle - 1))
+    beside = np.sqrt(4 * n * (n + a) * (n + b) * last / (middle**2 * (middle + 1)))
+    x, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1))
+    return (1 + x) / 2, vectors[0] ** 2
 
 
 def _expectation(k: int, parts: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Expectation:

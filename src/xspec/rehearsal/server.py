@@ -27,16 +27,20 @@ BACKLOG = 512
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The verb `rehearsal`. Returns the exit code: 0 when ended, 2 for wrong input (one line on stderr)."""
+    """The process that `process.RehearsalServer` starts. Returns the exit code: 0, or 2 for wrong input (one line)."""
     options = _options().parse_args(argv)
     try:
-        host = _loopback(options.host)
         config = _read_config(options.config)
-        asyncio.run(_serve(config, host, options.port, supervised=options.config == STDIN))
+        serve(config, options.host, options.port, supervised=options.config == STDIN)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def serve(config: RehearsalConfig, host: str, port: int, *, supervised: bool = False) -> None:
+    """Serve until interrupted, or, supervised, until stdin closes. Raises UserError if it cannot listen."""
+    asyncio.run(_serve(config, loopback(host), port, supervised=supervised))
 
 
 def _options() -> argparse.ArgumentParser:
@@ -49,7 +53,8 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
-def _loopback(host: str) -> str:
+def loopback(host: str) -> str:
+    """The loopback address `host` stands for. Raises UserError for any other."""
     if host == "localhost":
         return "127.0.0.1"
     try:

@@ -1,5 +1,6 @@
 """From the store to execution records."""
 
+import shlex
 from collections.abc import Sequence
 
 from xspec.records.executions import ExecutionFolder, executions_of
@@ -26,12 +27,17 @@ def load_record(store: Store, folder: ExecutionFolder) -> ExecutionRecord:
         superseded=progress.superseded,
         abandoned_attempts=progress.abandoned_attempts,
         tokens_outside_trials=progress.tokens - sum(t.prompt_tokens + t.completion_tokens for t in trials),
+        continue_with=shlex.join(["python", "-m", "xspec", *info.command]) if info.command else None,
         lock_changes=_lock_changes(folder),
     )
 
 
 def load_records(
-    store: Store, *, spec_ids: Sequence[str] | None = None, benchmark: str | None = None, last: int | None = None
+    store: Store,
+    *,
+    spec_ids: Sequence[str] | None = None,
+    benchmark: str | None = None,
+    last: int | None = None,
 ) -> list[ExecutionRecord]:
     """Records of the stored executions, oldest first: all, or those of some specs, of one benchmark, the newest few."""
     folders = [f for f in executions_of(store) if spec_ids is None or f.info.spec_id in spec_ids]

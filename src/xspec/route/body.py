@@ -9,20 +9,8 @@ from typing import Any
 
 import orjson
 
-from xspec.errors import SpecDrift, SpecError
+from xspec.errors import SpecDrift
 from xspec.spec.models import Member, SamplingSpec
-
-RESERVED = {
-    "model",
-    "messages",
-    "tools",
-    "functions",
-    "stream",
-    "stream_options",
-    "n",
-    *SamplingSpec.model_fields,
-}
-"""Fields that `extra_body` may not set: the spec places them itself, or the agent cannot do with them."""
 
 ABSENT = "absent"
 _ABSENT = object()
@@ -31,10 +19,6 @@ _ABSENT = object()
 def fixed_fields(member: Member, sampling: SamplingSpec) -> dict[str, Any]:
     """Every body field but messages and tools, as plain JSON data, without null sampling fields."""
     extra = (member.extra_body if member.kind == "openai" else None) or {}
-    for name in sorted(RESERVED & extra.keys()):
-        raise SpecError(
-            f"route member {member.name}: extra_body may not hold {name!r}; it has its own place in the spec"
-        )
     chosen = {name: getattr(sampling, name) for name in SamplingSpec.model_fields}
     sent = {name: value for name, value in chosen.items() if value is not None}
     fields: dict[str, Any] = orjson.loads(orjson.dumps({"model": member.model, **sent, **extra}))

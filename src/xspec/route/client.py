@@ -108,7 +108,7 @@ class Route:
                 key=keys[member.name],
                 opening=opening(fixed_fields(member, spec.sampling)),
                 locate=addresses[member.name],
-                client=PlainClient(keys[member.name], origins[member.name], self._http),
+                client=PlainClient(keys[member.name], origins[member.name], self._http, spec.route.timeout_s),
                 pacer=pacers.of(origins[member.name], fingerprint(keys[member.name])),
             )
             for member in members

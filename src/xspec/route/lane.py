@@ -23,8 +23,11 @@ class PlainClient(openai.AsyncOpenAI):
     headers are these and no others.
     """
 
-    def __init__(self, key: str, origin: str, http: httpx2.AsyncClient) -> None:
-        super().__init__(api_key=key, base_url=origin, max_retries=0, timeout=None, http_client=http)
+    def __init__(self, key: str, origin: str, http: httpx2.AsyncClient, timeout_s: float) -> None:
+        # The limit on the whole attempt is the caller's. Connecting ends a little before it, because a TLS
+        # handshake that is cancelled, rather than timed out, leaves its socket open.
+        limits = httpx2.Timeout(None, connect=0.95 * timeout_s)
+        super().__init__(api_key=key, base_url=origin, max_retries=0, timeout=limits, http_client=http)
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:

@@ -44,6 +44,8 @@ class Tally:
 
 def backoff(policy: RetryPolicy, n: int) -> float:
     """Seconds before the attempt that follows the nth failure. No jitter: the spec fixes what is waited."""
+    if policy.backoff_s == 0:
+        return 0.0
     try:
         return min(policy.backoff_s * float(policy.backoff_base ** (n - 1)), policy.backoff_max_s)
     except OverflowError:

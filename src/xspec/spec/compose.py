@@ -21,7 +21,9 @@ def conf_dir() -> Path:
     for folder in candidates:
         if (folder / f"{CONFIG_NAME}.yaml").is_file():
             return folder
-    raise SpecError(f"no {CONFIG_NAME}.yaml in {' or '.join(map(str, candidates))}; set XSPEC_CONF to the folder that has it")
+    raise SpecError(
+        f"no {CONFIG_NAME}.yaml in {' or '.join(map(str, candidates))}; set XSPEC_CONF to the folder that has it"
+    )
 
 
 def conf_digest(folder: Path) -> str:
@@ -73,7 +75,9 @@ def one_line(error: BaseException) -> str:
         return "an arm is added with a plus: +arm=NAME"
     if unknown:
         return f"unknown key {unknown[1]}; `python -m xspec show` prints the keys there are"
-    option = re.search(r"Could not find '([^']+)' Available options in '([^']+)': (.*?) Config search path", text)
+    option = re.search(
+        r"Could not find '([^']+)' Available options in '([^']+)': (.*?) Config search path", text
+    )
     if option:
         names = [name for name in option[3].split() if not name.startswith("_")]
         return f"no such choice {option[1].replace('/', '=')}; {option[2]} is one of {', '.join(names)}"
@@ -89,4 +93,6 @@ def _refuse_environment(value: Any, where: str) -> None:
         for i, item in enumerate(value):
             _refuse_environment(item, f"{where}[{i}]")
     elif isinstance(value, str) and _ENV_INTERPOLATION.search(value):
-        raise SpecError(f"{where} reads the environment; write the value itself, or name a key variable in api_key_env")
+        raise SpecError(
+            f"{where} reads the environment; write the value itself, or name a key variable in api_key_env"
+        )

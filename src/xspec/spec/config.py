@@ -134,7 +134,7 @@ class ArmLabel(Section):
 
 
 class ExperimentConfig(Section):
-    """The root of `conf/`. Everything below `route` and above `store` is identity; the rest is how it is carried out."""
+    """The root of `conf/`. Up to `k` it is what becomes identity, from `arm` on how it is carried out."""
 
     benchmark: BenchmarkConfig
     agent: ToolLoopConfig
@@ -171,7 +171,9 @@ def explain(error: ValidationError) -> str:
         line = f"unknown key {where}"
     else:
         got = first["input"]
-        shown = json.dumps(got) if isinstance(got, bool | int | float | str | None) else f"a {type(got).__name__}"
+        shown = (
+            json.dumps(got) if isinstance(got, bool | int | float | str | None) else f"a {type(got).__name__}"
+        )
         problem = first["msg"].removeprefix("Value error, ")
         line = f"{where}: {problem[0].lower()}{problem[1:]}"
         if first["type"] != "missing" and len(shown) <= 80:

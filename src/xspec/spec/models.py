@@ -72,7 +72,10 @@ class OpenAIMember(Section):
 
     @model_validator(mode="after")
     def _extra_body_is_extra(self) -> Self:
-        taken = sorted({"model", "messages", "tools", "stream", "n", *SamplingSpec.model_fields} & set(self.extra_body or ()))
+        taken = sorted(
+            {"model", "messages", "tools", "stream", "n", *SamplingSpec.model_fields}
+            & set(self.extra_body or ())
+        )
         if taken:
             raise ValueError(f"extra_body holds {taken[0]}, which the spec fixes elsewhere")
         return self
@@ -146,7 +149,7 @@ Member = Annotated[OpenAIMember | RehearsalMember, Field(discriminator="kind")]
 
 
 class RetryPolicy(Section):
-    """Waits `backoff_s · backoff_base^(n−1)`, at most `backoff_max_s`, before attempt n+1."""
+    """Waits `backoff_s · backoff_base^(n-1)`, at most `backoff_max_s`, before attempt n+1."""
 
     max_attempts: Annotated[int, Field(ge=1, le=100)]
     backoff_s: Annotated[float, Field(ge=0, le=3600)]
@@ -256,5 +259,3 @@ def _without(plain: Mapping[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in plain.items() if key != "k"}
     rest["benchmark"] = {key: value for key, value in plain["benchmark"].items() if key != "tasks"}
     return rest
-
-

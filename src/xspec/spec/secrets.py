@@ -21,11 +21,17 @@ _KEY_VALUE = re.compile(
     r"|\bbearer\s+\S{8,}",
     re.IGNORECASE,
 )
-_MIXED_TOKEN = re.compile(r"(?<![A-Za-z0-9_/.+-])(?=[A-Za-z0-9_-]*[a-z])(?=[A-Za-z0-9_-]*[A-Z])(?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{32,}")
+_MIXED_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9_/.+-])(?=[A-Za-z0-9_-]*[a-z])(?=[A-Za-z0-9_-]*[A-Z])(?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{32,}"
+)
 _USER_INFO = re.compile(r"://[^/?#@\s]*@")
 _KEY_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
+_KEY_ENV = "api_key_env"
+_NO_VARIABLE = "should name a variable in capitals, like OPENAI_API_KEY, and does not"
+_PAIR = re.compile(r"([A-Za-z_][\w.-]*)['\"]?\s*[=:]\s*([^,{}\[\]]*)")
+"""Names and values in an argument: the override itself, and those inside `{name: value}`."""
 
 WHAT_TO_DO = "put the key into a variable or .env and name it: provider.api_key_env=NAME"
 
@@ -53,22 +59,36 @@ def why_secret(text: str, known: Sequence[str]) -> str | None:
 
 def scan_arguments(arguments: Sequence[str], environ: Mapping[str, str]) -> None:
     """Raises SecretExposed if an argument names or holds a key. Call it before Hydra sees the command line."""
-    known = key_values(environ)
-    for number, argument in enumerate(arguments, start=1):
-        name, equals, value = argument.partition("=")
-        name = name.lstrip("+~-")
+    pairs = [
+        [(name, value.strip("'\"")) for name, value in _PAIR.findall(argument) if value not in ("", "null")]
+        for argument in arguments
+    ]
+    named = [value for found in pairs for name, value in found if name.endswith(_KEY_ENV)]
+    known = key_values(environ, named)
+    for number, (argument, found) in enumerate(zip(arguments, pairs, strict=True), start=1):
         reason = why_secret(argument, known)
-        if reason is None and equals and value.strip("'\"") not in ("", "null") and _KEY_NAME.search(name):
-            reason = f"sets {name}, which sounds like a key"
-        if reason is None and name.endswith("api_key_env") and not _VARIABLE_NAME.fullmatch(value.strip("'\"")):
-            reason = "should name a variable in capitals, like OPENAI_API_KEY, and does not"
+        for name, value in found:
+            if reason is None and _KEY_NAME.search(name):
+                reason = f"sets {name}, which sounds like a key"
+            if reason is None and name.endswith(_KEY_ENV) and not _VARIABLE_NAME.fullmatch(value):
+                reason = _NO_VARIABLE
         if reason is not None:
             raise SecretExposed(f"argument {number} {reason} (not shown); {WHAT_TO_DO}")
 
 
 def scan_plain(value: Any, environ: Mapping[str, str], where: str = "") -> None:
     """Raises SecretExposed if composed configuration, or a text it brings in, holds a key."""
-    _scan(value, key_values(environ), where)
+    _scan(value, key_values(environ, _key_variables(value)), where)
+
+
+def _key_variables(value: Any) -> list[str]:
+    """The variables that configuration names as holding a key, wherever it does so."""
+    if isinstance(value, Mapping):
+        own = [item for key, item in value.items() if key == _KEY_ENV and isinstance(item, str)]
+        return own + [name for item in value.values() for name in _key_variables(item)]
+    if isinstance(value, list | tuple):
+        return [name for item in value for name in _key_variables(item)]
+    return []
 
 
 def _scan(value: Any, known: Sequence[str], where: str) -> None:
@@ -77,6 +97,8 @@ def _scan(value: Any, known: Sequence[str], where: str) -> None:
             inner = f"{where}.{key}" if where else str(key)
             if isinstance(item, str) and item and _KEY_NAME.search(str(key)):
                 raise SecretExposed(f"{inner} sounds like a key (its value is not shown); {WHAT_TO_DO}")
+            if key == _KEY_ENV and isinstance(item, str) and not _VARIABLE_NAME.fullmatch(item):
+                raise SecretExposed(f"{inner} {_NO_VARIABLE} (not shown); {WHAT_TO_DO}")
             _scan(item, known, inner)
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):

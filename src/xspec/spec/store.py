@@ -1,10 +1,10 @@
 """The store: a folder that holds every spec, blob and execution, and can be moved or copied as it is.
 
-    store.json              the scheme of the layout
-    specs/xs-….json         canonical bytes; the name is their id
-    blobs/sha256-…          whatever a digest in a spec stands for: manifests, prompts, guides, certificates
-    cache/                  may be deleted at any time
-    executions/ex-…/        see xspec.records.executions
+store.json              the scheme of the layout
+specs/xs-….json         canonical bytes; the name is their id
+blobs/sha256-…          whatever a digest in a spec stands for: manifests, prompts, guides, certificates
+cache/                  may be deleted at any time
+executions/ex-…/        see xspec.records.executions
 """
 
 import json
@@ -47,9 +47,13 @@ class Store:
         try:
             layout = json.loads(marker.read_bytes())["layout"]
         except (OSError, ValueError, KeyError, TypeError):
-            raise StoreError(f"{marker} is unreadable or not xspec's; choose another store with store=PATH") from None
+            raise StoreError(
+                f"{marker} is unreadable or not xspec's; choose another store with store=PATH"
+            ) from None
         if not isinstance(layout, int) or layout > LAYOUT:
-            raise StoreError(f"store {marker.parent} has layout {layout}; this xspec knows up to {LAYOUT}: update xspec")
+            raise StoreError(
+                f"store {marker.parent} has layout {layout}; this xspec knows up to {LAYOUT}: update xspec"
+            )
 
     # specs
 
@@ -71,10 +75,14 @@ class Store:
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise StoreError(f"no spec {spec_id} in {self.path}; `python -m xspec report` lists what there is") from None
+            raise StoreError(
+                f"no spec {spec_id} in {self.path}; `python -m xspec report` lists what there is"
+            ) from None
         found = short_id("xs", data)
         if found != spec_id:
-            raise StoreError(f"{path} holds bytes of {found}, not of {spec_id}: it was changed; restore or delete it")
+            raise StoreError(
+                f"{path} holds bytes of {found}, not of {spec_id}: it was changed; restore or delete it"
+            )
         return data
 
     def spec(self, spec_id: str) -> ExperimentSpec:
@@ -84,7 +92,9 @@ class Store:
             spec = ExperimentSpec.model_validate_json(data)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise StoreError(f"stored spec {spec_id} does not fit this version of xspec (at {where or 'its root'})") from None
+            raise StoreError(
+                f"stored spec {spec_id} does not fit this version of xspec (at {where or 'its root'})"
+            ) from None
         if spec.canonical() != data:
             raise StoreError(f"stored spec {spec_id} is not in canonical form: it was not written by xspec")
         return spec
@@ -123,7 +133,9 @@ class Store:
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise StoreError(f"blob {digest[:19]}… is missing from {self.path / 'blobs'}; restore it from a backup") from None
+            raise StoreError(
+                f"blob {digest[:19]}… is missing from {self.path / 'blobs'}; restore it from a backup"
+            ) from None
         if digest_of(data) != digest:
             raise StoreError(f"{path} does not hold what its name says: it was changed; restore or delete it")
         return data
