@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -10,6 +11,7 @@ import pytest
 
 from xspec.errors import SpecDrift
 from xspec.records.rows import AttemptEnded
+from xspec.route import stored
 from xspec.route.conversation import Pins, Tools, text_digest
 from xspec.route.guard import SENDING, Sending
 from xspec.spec.models import SamplingSpec
@@ -112,7 +114,7 @@ def test_a_sampling_field_with_another_value(lab: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", SamplingSpec.model_fields)
 def test_a_sampling_field_left_out(lab: Any, name: str) -> None:
-    refused(lab, body_with(**{name: ...}), field=f"body.{name}")
+    assert refused(lab, body_with(**{name: ...}), field=f"body.{name}").live == "absent"
 
 
 @pytest.mark.parametrize("name", SamplingSpec.model_fields)
@@ -336,6 +338,7 @@ def test_a_request_that_no_attempt_made(lab: Any) -> None:
 def test_a_stored_spec_edited_on_disk(lab: Any, edit: str) -> None:
     async def run() -> None:
         async with lab.routed() as (server, route):
+            await asyncio.sleep(0.15)  # past the time in which the file would be read again anyway
             await lab.call(route)
             data, stat = lab.path.read_bytes(), os.stat(lab.path)
             if edit == "append":
@@ -358,6 +361,22 @@ def test_a_stored_spec_edited_on_disk(lab: Any, edit: str) -> None:
             lab.path.write_bytes(data)
             await lab.call(route)
             assert len(server.requests) == 2
+
+    asyncio.run(run())
+
+
+def test_an_edit_within_one_clock_tick(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file was written just now and `stat` cannot tell the edit: it is read all the same."""
+
+    async def run() -> None:
+        async with lab.routed() as (server, route):
+            frozen = os.stat(lab.path)
+            monkeypatch.setattr(stored, "os", SimpleNamespace(stat=lambda path: frozen))
+            await lab.call(route)
+            lab.path.write_bytes(lab.path.read_bytes().replace(b'"seed":7', b'"seed":8'))
+            with pytest.raises(SpecDrift, match="spec file"):
+                await lab.call(route)
+            assert len(server.requests) == 1
 
     asyncio.run(run())
 

@@ -156,8 +156,10 @@ def _step(
         take=place.take,
         step=place.step,
         at=at,
+        member=reply.member,
         request_digest=reply.request_digest,
         finish_reason=reply.finish_reason,
+        refusal=reply.message.get("refusal") or None,
         actions=[{"action": item["action"], "error": item["error"]} for item in done],
         added=added,
     )

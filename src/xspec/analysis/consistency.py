@@ -51,7 +51,7 @@ class TrialCounts:
 class Consistency:
     """The figures of one outcome table. `complete` and `incomplete` hold column numbers of the table.
 
-    The `…_invalid_as_fail` figures and `gap_pp_bounds` are over the tasks without a missing trial. `run_pct`
+    The `…_invalid_as_fail` figures and the bounds (every invalid trial a pass or a fail) are over the tasks without a missing trial. `run_pct`
     is the pass share of each run over its valid trials; its maximum and minimum drift apart as k grows, so
     always state k.
     """
@@ -71,6 +71,8 @@ class Consistency:
     mean_at_k_pct_invalid_as_fail: float | None
     pass_hat_k_pct_invalid_as_fail: float | None
     gap_pp_invalid_as_fail: float | None
+    mean_at_k_pct_bounds: tuple[float, float] | None
+    pass_hat_k_pct_bounds: tuple[float, float] | None
     gap_pp_bounds: tuple[float, float] | None
     run_pct: tuple[float | None, ...]
     best_run_pct: float | None
@@ -116,7 +118,7 @@ def consistency(outcomes: ArrayLike, k: int) -> Consistency:
 
     Raises ValueError when the table is not two-dimensional, holds other codes, or k is below 1.
     """
-    table = _checked(outcomes, k)
+    table = checked_table(outcomes, k)
     runs, tasks = table.shape
     is_pass, is_invalid, is_missing = (
         table == code for code in (OutcomeCode.PASS, OutcomeCode.INVALID, OutcomeCode.MISSING)
@@ -160,11 +162,23 @@ def consistency(outcomes: ArrayLike, k: int) -> Consistency:
         mean_at_k_pct_invalid_as_fail=_mean_pct(c_all / n_all),
         pass_hat_k_pct_invalid_as_fail=_mean_pct(pass_hat(c_all, n_all, k)),
         gap_pp_invalid_as_fail=_mean_pct(gap_of_tasks(c_all, n_all, k)),
+        mean_at_k_pct_bounds=_both(
+            _mean_pct(c_all / n_all),
+            _mean_pct((c_all + invalid) / n_all),
+        ),
+        pass_hat_k_pct_bounds=_both(
+            _mean_pct(pass_hat(c_all, n_all, k)),
+            _mean_pct(pass_hat(c_all + invalid, n_all, k)),
+        ),
         gap_pp_bounds=_gap_bounds(c_all, n_all, invalid, k),
         run_pct=run_pct,
         best_run_pct=max(scored, default=None),
         worst_run_pct=min(scored, default=None),
     )
+
+
+def _both(low: float | None, high: float | None) -> tuple[float, float] | None:
+    return None if low is None or high is None else (low, high)
 
 
 def _gap_bounds(passes: Ints, trials: Ints, invalid: Ints, k: int) -> tuple[float, float] | None:
@@ -198,7 +212,8 @@ def _mean_pct(per_task: NDArray[np.float64] | NDArray[np.bool_]) -> float | None
     return float(100.0 * per_task.mean()) if per_task.size else None
 
 
-def _checked(outcomes: ArrayLike, k: int) -> Ints:
+def checked_table(outcomes: ArrayLike, k: int) -> Ints:
+    """The table as integers. Raises ValueError for what is no outcome table and for k below 1."""
     table = np.asarray(outcomes)
     if table.ndim != 2:
         raise ValueError(f"an outcome table has two dimensions, runs and tasks, not {table.ndim}")

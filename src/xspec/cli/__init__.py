@@ -7,7 +7,9 @@ VERBS = {
     "report": "what is stored: the consistency gap of each arm",
     "show": "the canonical spec of an id or of overrides",
     "diff": "the fields in which two specs differ, and whether they are factors",
-    "reproduce": "execute a stored spec again",
+    "reproduce": "execute a stored or exported spec again",
+    "replay": "serve stored replies again, and see whether worlds and verdicts are the same",
+    "export": "a stored spec as one file, for another machine",
     "rehearsal": "the simulated model on its own, as an endpoint",
 }
 

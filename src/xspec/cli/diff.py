@@ -1,14 +1,14 @@
 """`python -m xspec diff A B`: where two specs differ, and whether in factors alone."""
 
-import argparse
 import shlex
 
+from xspec.cli.parser import VerbParser
 from xspec.cli.stored_or_composed import spec_named
 from xspec.spec.diff import comparable, diff_specs
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog="python -m xspec diff",
         description="The fields in which two specs differ, and whether they are factors.",
     )

@@ -1,5 +1,6 @@
 """What a command says when it is done: the report of its arms, what stopped it, and how to go on."""
 
+import shlex
 import sys
 
 from rich.console import Console
@@ -25,11 +26,18 @@ def tell_end(end: SweepEnd, store: Store) -> int:
             expected = arm.compiled.spec.k * len(arm.compiled.spec.benchmark.tasks)
             _say(f"{name}: {len(arm.trials)} of {expected} trials are finished")
     if end.interrupted:
-        _say("interrupted; go on with the same command")
+        _say(f"interrupted; go on with {_command(end)}")
     elif end.stopped is not None:
         _say(f"stopped: {end.stopped}")
-        _say("go on with the same command once that is mended")
+        _say(f"once that is mended, go on with {_command(end)}")
     return end.exit_code()
+
+
+def _command(end: SweepEnd) -> str:
+    commands = {arm.compiled.command for arm in end.arms if arm.compiled.command}
+    return (
+        shlex.join(["python", "-m", "xspec", *commands.pop()]) if len(commands) == 1 else "the same command"
+    )
 
 
 def _say(line: str) -> None:

@@ -1,10 +1,10 @@
 """`python -m xspec report`: what the store holds."""
 
-import argparse
 import sys
 
 from rich.console import Console
 
+from xspec.cli.parser import VerbParser
 from xspec.errors import UserError
 from xspec.report.build import build_report
 from xspec.report.json_form import report_json
@@ -15,9 +15,7 @@ from xspec.spec.store import Store
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m xspec report", description="The consistency gap of each stored arm."
-    )
+    parser = VerbParser(prog="python -m xspec report", description="The consistency gap of each stored arm.")
     parser.add_argument("--store", default="mlruns", metavar="PATH")
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument(

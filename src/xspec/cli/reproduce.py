@@ -1,23 +1,80 @@
-"""`python -m xspec reproduce ID`: execute a stored spec again, from the store alone."""
+"""`python -m xspec reproduce ID|FILE`: execute a stored or exported spec again, from its bytes and blobs alone."""
 
-import argparse
+import sys
+from pathlib import Path
 
 from xspec.cli.outcome import tell_end
+from xspec.cli.parser import VerbParser
+from xspec.errors import StoreError, UserError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.execute import execute
+from xspec.experiment.lock import differences
+from xspec.records.executions import executions_of
+from xspec.spec.bundle import unbundle
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog="python -m xspec reproduce",
-        description="Begins a new execution of a stored spec; conf/ is not read.",
+        description="Begins a new execution of a stored or exported spec; conf/ is not read.",
     )
-    parser.add_argument("id", metavar="ID", help="a spec id, or its beginning")
-    parser.add_argument("--store", default="mlruns", metavar="PATH")
+    parser.add_argument(
+        "what", metavar="ID|FILE", help="a spec id (or its beginning), or a file made by `export spec`"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with its newest unfinished execution instead"
+    )
+    parser.add_argument(
+        "--accept-lock-change", action="store_true", help="with --resume: see `python -m xspec --help`"
+    )
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="trials at once")
+    parser.add_argument("--store", default="mlruns", metavar="PATH")
     options = parser.parse_args(arguments)
+    if options.workers is not None and options.workers < 1:
+        raise UserError(f"--workers {options.workers}: give the number of trials at once, 1 or more")
     store = Store(options.store)
-    spec = store.spec(store.find_spec_id(options.id))
-    workers = options.workers or (16 if spec.route.members[0].kind == "rehearsal" else 4)
-    return tell_end(execute([Compiled(spec, None, workers, 0.05)], store, anew=True), store)
+    spec = _spec(store, options.what)
+    elsewhere = ("--store", options.store) if options.store != "mlruns" else ()
+    compiled = Compiled(
+        spec,
+        arm=_label(store, spec.id),
+        workers=options.workers or (16 if spec.route.members[0].kind == "rehearsal" else 4),
+        max_invalid_share=0.05,
+        command=("reproduce", spec.id, "--resume", *elsewhere),
+        accept_lock_change=options.accept_lock_change,
+    )
+    code = tell_end(execute([compiled], store, anew=not options.resume), store)
+    for line in _lock_differences(store, spec.id):
+        print(f"xspec: {line}", file=sys.stderr)
+    return code
+
+
+def _spec(store: Store, what: str) -> ExperimentSpec:
+    path = Path(what)
+    if Store.looks_like_id(what) or not path.exists():
+        return store.spec(store.find_spec_id(what))
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{what} cannot be read: {error.strerror}") from None
+    return unbundle(store, data, what)
+
+
+def _label(store: Store, spec_id: str) -> str | None:
+    """The arm name that earlier executions of the spec went by."""
+    names = [folder.info.arm for folder in executions_of(store, spec_id) if folder.info.arm]
+    return names[-1] if names else None
+
+
+def _lock_differences(store: Store, spec_id: str) -> list[str]:
+    """How the environment of the newest execution differs from that of the first."""
+    folders = [folder for folder in executions_of(store, spec_id) if folder.stints()]
+    if len(folders) < 2:
+        return []
+    first, newest = folders[0], folders[-1]
+    changed = differences(first.lock(first.stints()[0]), newest.lock(newest.stints()[0]))
+    if not changed:
+        return [f"its environment is that of {first.info.execution_id}: versions, data and keys are the same"]
+    return [f"differs from {first.info.execution_id} in {line}" for line in changed]

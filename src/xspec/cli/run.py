@@ -2,11 +2,9 @@
 
 import difflib
 import os
-import shutil
 import sys
-import time
+import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from xspec.cli import VERBS
@@ -36,8 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     _command[:] = [argument for argument in arguments if argument not in FLAGS]
     os.environ[_CONF_DIGEST] = conf_digest(conf_dir())
     _compose_all(overrides, multirun)
-    for error in _refused:
-        print(f"xspec: {error}", file=sys.stderr)
+    for message in dict.fromkeys(map(str, _refused)):  # arms refused for the same reason say it once
+        print(f"xspec: {message}", file=sys.stderr)
     if _refused:
         return max(error.exit_code for error in _refused)
     from xspec.cli.outcome import tell_end
@@ -80,24 +78,18 @@ def _compose_all(overrides: Sequence[str], multirun: bool) -> None:
     os.environ["HYDRA_FULL_ERROR"] = (
         "1"  # lets Hydra's errors reach us instead of being printed with their values
     )
-    sweep = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-    command = [*overrides, f"hydra.sweep.dir=${{store}}/sweeps/{sweep}", *(["-m"] if multirun else [])]
-    argv, sys.argv = sys.argv, ["xspec", *command]
-    try:
-        hydra.main(config_path=str(conf_dir()), config_name=CONFIG_NAME, version_base=None)(_compile_job)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise SpecError(one_line(error)) from None
-    finally:
-        sys.argv = argv
-        for _, store in _compiled[:1]:
-            _remove_sweep(store.path / "sweeps", sweep)
-
-
-def _remove_sweep(folder: Path, sweep: str) -> None:
-    """Hydra's note of the sweep says nothing that the stored specs do not."""
-    shutil.rmtree(folder / sweep, ignore_errors=True)
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    # Hydra's note of the sweep says nothing that the stored specs do not.
+    with tempfile.TemporaryDirectory(prefix="xspec-sweep-") as notes:
+        command = [*overrides, f"hydra.sweep.dir='{notes}'", *(["-m"] if multirun else [])]
+        argv, sys.argv = sys.argv, ["xspec", *command]
+        try:
+            hydra.main(config_path=str(conf_dir()), config_name=CONFIG_NAME, version_base=None)(
+                _compile_job
+            )()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise SpecError(one_line(error)) from None
+        finally:
+            sys.argv = argv
 
 
 def _compile_job(config: Any) -> None:

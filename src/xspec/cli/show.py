@@ -1,14 +1,14 @@
 """`python -m xspec show ID|overrides`: the canonical spec."""
 
-import argparse
 import json
 import sys
 
+from xspec.cli.parser import VerbParser
 from xspec.cli.stored_or_composed import spec_named
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog="python -m xspec show", description="The canonical spec of an id or of overrides."
     )
     parser.add_argument("what", nargs="*", metavar="ID|OVERRIDE")

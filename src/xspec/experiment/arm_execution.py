@@ -8,20 +8,33 @@ from xspec.errors import SpecError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lease import Lease
 from xspec.experiment.lock import make_lock, refuse_change, write_lock
-from xspec.experiment.trial import Tally, TrialInput
+from xspec.experiment.trial import WORKER_CAUSE, Tally, TrialInput
 from xspec.guides.rules import system_text
 from xspec.records.executions import ExecutionFolder, Progress, executions_of
 from xspec.records.journal import Journal
 from xspec.records.rows import AttemptEnded, AttemptStarted, Step, Trial
 from xspec.route.conversation import Pins, Tools, text_digest
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
 
-def has_work(compiled: Compiled, progress: Progress) -> bool:
-    """Whether a (run, task) of the spec has no trial yet, or an invalid one that is to be retried."""
-    if len(progress.trials) < compiled.spec.k * len(compiled.spec.benchmark.tasks):
-        return True
-    return compiled.retry_invalid and any(t.outcome == "invalid" for t in progress.trials.values())
+def trials_to_do(compiled: Compiled, progress: Progress) -> list[tuple[int, str]]:
+    """The (run, task) of the spec that have no trial yet, or an invalid one that is to be run again.
+
+    Invalid trials are if the user wants it, and once if a broken worker made them so: a process that was killed
+    before it came to that still owes it.
+    """
+
+    def is_to_do(place: tuple[int, str]) -> bool:
+        trial = progress.trials.get(place)
+        if trial is None:
+            return True
+        owed = trial.cause == WORKER_CAUSE and progress.rows[place] == 1
+        return trial.outcome == "invalid" and (compiled.retry_invalid or owed)
+
+    spec = compiled.spec
+    places = ((run, task) for run in range(spec.k) for task in spec.benchmark.tasks)
+    return [place for place in places if is_to_do(place)]
 
 
 class ArmExecution:
@@ -59,16 +72,9 @@ class ArmExecution:
             lease.__enter__()
         return cls(store, compiled, folder, lease)
 
-    def missing(self) -> list[tuple[int, str]]:
-        """The (run, task) to be done; invalid ones are among them if they are to be retried."""
-        retry = self.compiled.retry_invalid
-        return [
-            (run, task)
-            for run in range(self.spec.k)
-            for task in self.spec.benchmark.tasks
-            if (trial := self.progress.trials.get((run, task))) is None
-            or (retry and trial.outcome == "invalid")
-        ]
+    def to_do(self) -> list[tuple[int, str]]:
+        """The (run, task) that this stint has to carry out."""
+        return trials_to_do(self.compiled, self.progress)
 
     def next_take(self, run: int, task: str) -> int:
         """The number of the next try at a trial, counting those of killed processes."""
@@ -152,14 +158,13 @@ class ArmExecution:
 
 def _newest_unfinished(store: Store, compiled: Compiled) -> ExecutionFolder | None:
     for folder in reversed(executions_of(store, compiled.spec.id)):
-        if has_work(compiled, folder.progress()):
+        if trials_to_do(compiled, folder.progress()):
             return folder
     return None
 
 
-def trial_inputs(store: Store, compiled: Compiled) -> dict[str, TrialInput]:
+def trial_inputs(store: Store, spec: ExperimentSpec) -> dict[str, TrialInput]:
     """What is frozen about each task of the spec, from stored blobs alone."""
-    spec = compiled.spec
     manifest = store.json_blob(spec.benchmark.manifest)
     prompt = store.blob(spec.agent.prompt).decode()
     guide = store.json_blob(spec.guide.digest) if spec.guide.kind == "rules" else None

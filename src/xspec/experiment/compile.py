@@ -1,6 +1,7 @@
 """From a validated configuration to a stored spec: everything the spec stands for is put into the store with it."""
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from xspec.benchmarks import BENCHMARKS, package_fingerprint
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import SpecError, UserError
 from xspec.guides.rules import guide_blob, read_rules
-from xspec.route.members import check_base_url, default_path
+from xspec.route.address import check_base_url, check_proxy, default_path
 from xspec.spec.canonical import SCHEME, canonical_bytes, digest_of
 from xspec.spec.config import (
     BenchmarkConfig,
@@ -26,6 +27,7 @@ from xspec.spec.config import (
     explain,
 )
 from xspec.spec.models import ExperimentSpec
+from xspec.spec.secrets import key_variables, scan_plain
 from xspec.spec.store import Store
 
 
@@ -155,6 +157,8 @@ def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
             f"route=floating needs more than one member, and provider {provider.name} has no pool; add one: "
             "provider.pool=[{name: second, base_url: …, api_key_env: …}] (what a member leaves out it shares)"
         )
+    if route.proxy is not None:
+        check_proxy(route.proxy)
     return {
         "mode": route.mode,
         "members": members if floating else members[:1],
@@ -223,6 +227,7 @@ def _guide(config: ExperimentConfig, store: Store) -> dict[str, Any]:
     if (guide.rules is None) == (guide.file is None):
         raise SpecError("a guide has either rules or a file; see conf/guide/")
     rules = guide.rules if guide.rules is not None else read_rules(str(guide.file))
+    scan_plain(list(rules), os.environ, "guide.rules", key_variables(config.provider.model_dump()))
     return {"kind": "rules", "digest": store.put_blob(guide_blob(rules))}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xspec.errors import DiskFailed, RouteStopped, SpecDrift, WorkerError, XspecError
-from xspec.experiment.arm_execution import ArmExecution, has_work, trial_inputs
+from xspec.experiment.arm_execution import ArmExecution, trial_inputs, trials_to_do
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lock import key_fingerprints
 from xspec.experiment.progress import ProgressDisplay
@@ -108,7 +108,7 @@ def finished_execution(store: Store, compiled: Compiled) -> ArmEnd | None:
     ends = []
     for folder in executions_of(store, compiled.spec.id):
         progress = folder.progress()
-        if has_work(compiled, progress):
+        if trials_to_do(compiled, progress):
             return None
         trials = list(progress.trials.values())
         ends.append(ArmEnd(compiled, folder.info.execution_id, trials, complete=True, already_finished=True))
@@ -140,8 +140,8 @@ async def _carry_out(executions: Sequence[ArmExecution], store: Store, launcher:
             pool = resources.pool(execution.spec)
             route = resources.route(execution)
             runner = TrialRunner(execution.spec.agent, route, pool, execution.record_step, execution.tally)
-            arms.append(_Arm(execution, trial_inputs(store, execution.compiled), runner))
-        places = order((arm.execution.spec.id, arm, arm.execution.missing()) for arm in arms)
+            arms.append(_Arm(execution, trial_inputs(store, execution.spec), runner))
+        places = order((arm.execution.spec.id, arm, arm.execution.to_do()) for arm in arms)
         total = sum(arm.execution.spec.k * len(arm.inputs) for arm in arms)
         with ProgressDisplay(total, total - len(places)) as display:
             await _run_all(iter(places), min(workers, len(places)), display, resources.wait_crashed())

@@ -19,6 +19,8 @@ OPEN_TIMEOUT_S = 120.0
 JUDGE_TIMEOUT_S = 300.0
 ROUTE_CAUSE = "route:"
 """Trials that the route made invalid have a cause that begins with this."""
+WORKER_CAUSE = "worker"
+"""The cause of trials that a broken worker made invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,9 @@ class TrialRunner:
         except CallFailed as error:
             end = _End("invalid", ROUTE_CAUSE + error.token, "route_failed", steps=steps, detail=str(error))
         except WorkerError as error:
-            end = _End("invalid", "worker", "worker_broke", steps=steps, detail=str(error), worker_broke=True)
+            end = _End(
+                "invalid", WORKER_CAUSE, "worker_broke", steps=steps, detail=str(error), worker_broke=True
+            )
         if drift and end.outcome != "invalid":
             end = _End("invalid", "drift", end.ended, end.verdict, end.steps, end.detail)
         trial = Trial(

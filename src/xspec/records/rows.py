@@ -41,10 +41,11 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnded:
-    """Written when an attempt returned. `error` is None for a usable reply, else a token of xspec.route.faults.
+    """Written when an attempt returned. `attempt` counts from 0 within the call.
 
-    `waited_s` is the pause before this attempt, `latency_s` the time from sending to the whole reply.
-    None in `served_model`, `fingerprint`, `upstream` and the token counts means the provider did not say.
+    `error` is None for a usable reply, else a token of xspec.route.faults. `waited_s` is the pause before this
+    attempt with the time it queued for its turn, `latency_s` the time from sending to the whole reply. None in
+    `served_model`, `fingerprint`, `upstream` and the token counts means the provider did not say.
     """
 
     kind: Literal["attempt"] = "attempt"
@@ -85,8 +86,10 @@ class Step:
     take: int
     step: int
     at: float
+    member: str
     request_digest: str
     finish_reason: str | None
+    refusal: str | None
     actions: list[dict[str, Any]]
     added: list[dict[str, Any]]
 

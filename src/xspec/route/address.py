@@ -1,6 +1,7 @@
 """Addresses: what a member's base URL and path mean, and which of them are refused before a call."""
 
 import re
+from importlib.util import find_spec
 from typing import NamedTuple, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
@@ -119,3 +120,18 @@ def _checked(base_url: str) -> SplitResult:
 
 def _refuse(base_url: str, wrong: str, right: str) -> NoReturn:
     raise UserError(f"the base URL {base_url!r} {wrong}; right would be {right}")
+
+
+def check_proxy(proxy: str | None) -> None:
+    """Raise UserError unless the proxy, if any, can be used. A spec is stored, so it may hold no password."""
+    if proxy is None:
+        return
+    if "@" in proxy:
+        raise UserError(
+            "the proxy of the route has user info (…@) in it, which would be stored with the spec"
+        )
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https", "socks5", "socks5h"):
+        raise UserError(f"the proxy {proxy!r} of the route is no http://, https:// or socks5:// URL")
+    if scheme.startswith("socks") and find_spec("socksio") is None:
+        raise UserError("a SOCKS proxy needs the package socksio: install it, or name an http:// proxy")

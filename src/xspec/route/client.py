@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from xspec.errors import RouteStopped, SpecDrift
 from xspec.records.rows import AttemptEnded, AttemptStarted, Place
+from xspec.route.address import check_proxy
 from xspec.route.body import fixed_fields, opening
 from xspec.route.conversation import Conversation, Pins
 from xspec.route.drift import Drift, DriftWatch, References, Served, Settle
@@ -21,7 +22,7 @@ from xspec.route.pacing import Pacers
 from xspec.route.reply import Reply
 from xspec.route.retry import AttemptFailed, Sleep, Tally, retrying
 from xspec.route.stored import StoredSpec
-from xspec.route.transport import check_ca, check_proxy, http_client
+from xspec.route.transport import check_ca, http_client
 from xspec.spec.canonical import digest_of
 from xspec.spec.models import ExperimentSpec
 

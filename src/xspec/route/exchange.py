@@ -47,7 +47,9 @@ async def exchange(
         return _failed(malformed(asked, policy, str(error)))
     finally:
         SENDING.reset(token)
-    status, headers = response.status_code, response.headers
+    status = response.status_code
+    # Once into a dict: a look-up in the SDK's headers costs as much as this.
+    headers = {name.lower().decode("latin-1"): text.decode("latin-1") for name, text in response.headers.raw}
     ids = request_ids(headers)
     if not 200 <= status < 300:
         return _failed(refused(status, headers, response.content, asked, policy, clock()), status, ids)

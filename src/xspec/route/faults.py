@@ -24,7 +24,7 @@ rows of attempts that brought no answer at all: `spec_drift` (the guard refused 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -91,7 +91,7 @@ class Asked:
     member: str
     model: str
     key_env: str
-    key: str
+    key: str = field(repr=False)
     address: Address
     proven: bool
     """Whether the member gave a usable reply before, in this execution."""

@@ -24,9 +24,9 @@ class PlainClient(openai.AsyncOpenAI):
     """
 
     def __init__(self, key: str, origin: str, http: httpx2.AsyncClient, timeout_s: float) -> None:
-        # The limit on the whole attempt is the caller's. Connecting ends a little before it, because a TLS
+        # The limit on the whole attempt is the caller's. Connecting ends well before it, because a TLS
         # handshake that is cancelled, rather than timed out, leaves its socket open.
-        limits = httpx2.Timeout(None, connect=0.95 * timeout_s)
+        limits = httpx2.Timeout(None, connect=0.8 * timeout_s)
         super().__init__(api_key=key, base_url=origin, max_retries=0, timeout=limits, http_client=http)
 
     @property

@@ -3,8 +3,6 @@
 import ssl
 import zlib
 from collections.abc import AsyncIterator
-from importlib.util import find_spec
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -35,14 +33,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         # A fresh stream over the very bytes that were checked: nothing else can be read from it later.
         request.stream = httpx2.ByteStream(body)
         response = await self._inner.handle_async_request(request)
-        # A cookie kept from one reply would be sent with the next request, which the spec says nothing of.
-        gone = (b"set-cookie", b"content-encoding")
-        return httpx2.Response(
-            response.status_code,
-            headers=[(name, value) for name, value in response.headers.raw if name.lower() not in gone],
-            stream=_BoundedStream(response, response.headers.get("content-encoding", "")),
-            extensions=response.extensions,
-        )
+        names = {name.lower() for name, _ in response.headers.raw}
+        encoding = ""
+        if b"content-encoding" in names:
+            encoding = response.headers.pop("content-encoding")
+        if b"set-cookie" in names:
+            # A cookie kept from one reply would go out with the next request, and the spec knows of none.
+            del response.headers["set-cookie"]
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _BoundedStream(response.stream, encoding)
+        return response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -51,8 +51,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 class _BoundedStream(httpx2.AsyncByteStream):
     """A reply's body, decoded, up to REPLY_LIMIT. The limit holds for what compression unfolds to as well."""
 
-    def __init__(self, response: httpx2.Response, encoding: str) -> None:
-        self._response = response
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str) -> None:
+        self._stream = stream
         self._encoding = encoding.strip().lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -61,9 +61,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         # 47: gzip or zlib, whichever the header says. Some gateways compress unasked.
         unfold = zlib.decompressobj(47) if self._encoding in ("gzip", "deflate") else None
         left = REPLY_LIMIT
-        stream = self._response.stream
-        assert isinstance(stream, httpx2.AsyncByteStream)
-        async for part in stream:
+        async for part in self._stream:
             if unfold is not None:
                 try:
                     part = unfold.decompress(part, left + 1)
@@ -75,7 +73,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        await self._response.aclose()
+        await self._stream.aclose()
 
 
 def http_client(
@@ -122,18 +120,3 @@ def check_ca(frozen: str | None, ca: bytes | None) -> None:
             _tls(ca)
         except (ssl.SSLError, ValueError):
             raise UserError("the CA file of the route is not a PEM file with certificates") from None
-
-
-def check_proxy(proxy: str | None) -> None:
-    """Raise UserError unless the proxy, if any, can be used. A spec is stored, so it may hold no password."""
-    if proxy is None:
-        return
-    if "@" in proxy:
-        raise UserError(
-            "the proxy of the route has user info (…@) in it, which would be stored with the spec"
-        )
-    scheme = urlsplit(proxy).scheme
-    if scheme not in ("http", "https", "socks5", "socks5h"):
-        raise UserError(f"the proxy {proxy!r} of the route is no http://, https:// or socks5:// URL")
-    if scheme.startswith("socks") and find_spec("socksio") is None:
-        raise UserError("a SOCKS proxy needs the package socksio: install it, or name an http:// proxy")

@@ -58,6 +58,19 @@ class ToolLoopAgent(Section):
 AgentSpec = ToolLoopAgent
 
 
+_FIXED_BODY_FIELDS = (
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "stream",
+    "stream_options",
+    "n",
+)
+
+
 class OpenAIMember(Section):
     """One OpenAI-compatible endpoint. `extra_body` is sent as it stands (a router's pin belongs there)."""
 
@@ -72,10 +85,7 @@ class OpenAIMember(Section):
 
     @model_validator(mode="after")
     def _extra_body_is_extra(self) -> Self:
-        taken = sorted(
-            {"model", "messages", "tools", "stream", "n", *SamplingSpec.model_fields}
-            & set(self.extra_body or ())
-        )
+        taken = sorted({*_FIXED_BODY_FIELDS, *SamplingSpec.model_fields} & set(self.extra_body or ()))
         if taken:
             raise ValueError(f"extra_body holds {taken[0]}, which the spec fixes elsewhere")
         return self

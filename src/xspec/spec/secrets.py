@@ -30,8 +30,8 @@ _KEY_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
 _KEY_ENV = "api_key_env"
 _NO_VARIABLE = "should name a variable in capitals, like OPENAI_API_KEY, and does not"
-_PAIR = re.compile(r"([A-Za-z_][\w.-]*)['\"]?\s*[=:]\s*([^,{}\[\]]*)")
-"""Names and values in an argument: the override itself, and those inside `{name: value}`."""
+_PAIR = re.compile(r"[{,]\s*['\"]?([A-Za-z_][\w.-]*)['\"]?\s*:\s*([^,{}\[\]]*)")
+"""A name and its value inside an override like `pool=[{name: value}]`."""
 
 WHAT_TO_DO = "put the key into a variable or .env and name it: provider.api_key_env=NAME"
 
@@ -59,10 +59,7 @@ def why_secret(text: str, known: Sequence[str]) -> str | None:
 
 def scan_arguments(arguments: Sequence[str], environ: Mapping[str, str]) -> None:
     """Raises SecretExposed if an argument names or holds a key. Call it before Hydra sees the command line."""
-    pairs = [
-        [(name, value.strip("'\"")) for name, value in _PAIR.findall(argument) if value not in ("", "null")]
-        for argument in arguments
-    ]
+    pairs = [_pairs(argument) for argument in arguments]
     named = [value for found in pairs for name, value in found if name.endswith(_KEY_ENV)]
     known = key_values(environ, named)
     for number, (argument, found) in enumerate(zip(arguments, pairs, strict=True), start=1):
@@ -76,18 +73,29 @@ def scan_arguments(arguments: Sequence[str], environ: Mapping[str, str]) -> None
             raise SecretExposed(f"argument {number} {reason} (not shown); {WHAT_TO_DO}")
 
 
-def scan_plain(value: Any, environ: Mapping[str, str], where: str = "") -> None:
-    """Raises SecretExposed if composed configuration, or a text it brings in, holds a key."""
-    _scan(value, key_values(environ, _key_variables(value)), where)
+def _pairs(argument: str) -> list[tuple[str, str]]:
+    """What an override sets, with the alternatives of a sweep one by one, and what the mappings in it set."""
+    name, _, value = argument.partition("=")
+    own = [(name.lstrip("+~-"), item) for item in value.split(",")]
+    cleaned = [(name, item.strip().strip("'\"")) for name, item in (*own, *_PAIR.findall(argument))]
+    return [(name, item) for name, item in cleaned if item not in ("", "null")]
 
 
-def _key_variables(value: Any) -> list[str]:
+def scan_plain(value: Any, environ: Mapping[str, str], where: str = "", names: Sequence[str] = ()) -> None:
+    """Raises SecretExposed if composed configuration, or a text it brings in, holds a key.
+
+    `names` are variables that hold keys, besides those that `value` itself names as such.
+    """
+    _scan(value, key_values(environ, [*names, *key_variables(value)]), where)
+
+
+def key_variables(value: Any) -> list[str]:
     """The variables that configuration names as holding a key, wherever it does so."""
     if isinstance(value, Mapping):
         own = [item for key, item in value.items() if key == _KEY_ENV and isinstance(item, str)]
-        return own + [name for item in value.values() for name in _key_variables(item)]
+        return own + [name for item in value.values() for name in key_variables(item)]
     if isinstance(value, list | tuple):
-        return [name for item in value for name in _key_variables(item)]
+        return [name for item in value for name in key_variables(item)]
     return []
 
 

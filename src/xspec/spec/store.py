@@ -86,17 +86,13 @@ class Store:
         return data
 
     def spec(self, spec_id: str) -> ExperimentSpec:
-        """The stored spec. Raises StoreError if its bytes are not those of the id, or not a spec of this version."""
-        data = self.spec_bytes(spec_id)
-        try:
-            spec = ExperimentSpec.model_validate_json(data)
-        except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise StoreError(
-                f"stored spec {spec_id} does not fit this version of xspec (at {where or 'its root'})"
-            ) from None
-        if spec.canonical() != data:
-            raise StoreError(f"stored spec {spec_id} is not in canonical form: it was not written by xspec")
+        """The stored spec. StoreError if its bytes are not those of the id, or not a spec of this version."""
+        return _parsed(spec_id, self.spec_bytes(spec_id))
+
+    def adopt_spec(self, data: bytes) -> ExperimentSpec:
+        """Keeps canonical bytes that were made elsewhere; returns the spec. Raises StoreError if they are none."""
+        spec = _parsed(short_id("xs", data), data)
+        self.put_spec(spec)
         return spec
 
     def find_spec_id(self, text: str) -> str:
@@ -156,6 +152,17 @@ class Store:
     def cache_digest(self, name: str, digest: str) -> None:
         (self.path / "cache").mkdir(exist_ok=True)
         write_whole(self.path / "cache" / name, digest.encode())
+
+
+def _parsed(spec_id: str, data: bytes) -> ExperimentSpec:
+    try:
+        spec = ExperimentSpec.model_validate_json(data)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its root"
+        raise StoreError(f"spec {spec_id} does not fit this version of xspec (at {where})") from None
+    if spec.canonical() != data:
+        raise StoreError(f"spec {spec_id} is not in canonical form: it was not written by xspec")
+    return spec
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -1,9 +1,10 @@
-"""CPU of a model call through xspec.route against the plain SDK doing the same, and of the guard against a parse.
+"""CPU of a model call on xspec's whole path against the plain SDK doing the same, and of the guard against a parse.
 
-    python bench/route_cpu.py [--trials 48] [--repeats 3]
+    python -m bench.call_path [--trials 48] [--repeats 7]
 
-24 tool schemas of about 15 KB, six calls a trial with a growing history, sixteen trials at once, the mock server in
-another process. Both variants run by turns in this one process; prints JSON. Milliseconds are CPU time per call.
+The 24 tools of AgentDojo's workspace, six calls a trial with a growing history, sixteen trials at once, the mock
+server in another process. xspec's side is agent loop, route, guard, retries and journal. Both run by turns in this one
+process; prints JSON. Milliseconds are CPU time a call.
 """
 
 import argparse
@@ -22,6 +23,9 @@ import httpx2
 import openai
 import orjson
 
+from xspec.agents.tool_loop import play
+from xspec.benchmarks.pool import WorkerPool
+from xspec.records.journal import Journal, read_journal
 from xspec.records.rows import Place
 from xspec.route.address import address_of
 from xspec.route.body import fixed_fields, opening
@@ -29,6 +33,7 @@ from xspec.route.client import Route
 from xspec.route.conversation import Conversation, Pins, Tools, text_digest
 from xspec.route.guard import SENDING, Guard, Sending
 from xspec.route.keys import fingerprint
+from xspec.route.reply import Reply
 from xspec.route.stored import StoredSpec
 from xspec.spec.canonical import canonical_bytes
 from xspec.spec.models import ExperimentSpec
@@ -51,7 +56,7 @@ def mock_server() -> None:
                 "id": "call_1",
                 "type": "function",
                 "function": {
-                    "name": "tool_3",
+                    "name": "search_emails",
                     "arguments": '{"recipient": "GB29NWBK60161331926819", "amount": 12}',
                 },
             }
@@ -93,28 +98,11 @@ def mock_server() -> None:
     asyncio.run(main())
 
 
-def tool_schemas() -> list[dict[str, Any]]:
-    def field(i: int) -> dict[str, Any]:
-        return {
-            "type": "string",
-            "description": f"Field {i}: what it holds, in which form, and when to leave it out.",
-        }
-
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": f"tool_{n}",
-                "description": f"Tool {n}. " + "Does one thing to one account and says what came of it. " * 2,
-                "parameters": {
-                    "type": "object",
-                    "properties": {f"field_{i}": field(i) for i in range(4)},
-                    "required": ["field_0", "field_1"],
-                },
-            },
-        }
-        for n in range(24)
-    ]
+async def tool_schemas() -> list[dict[str, Any]]:
+    """The tools of a real suite, as its worker describes them."""
+    async with WorkerPool("agentdojo", "v1.2.2", "workspace", {}, members=1, log=None) as pool:
+        schemas: list[dict[str, Any]] = (await pool.describe())["toolsets"]["workspace"]
+    return schemas
 
 
 def spec_bytes(base_url: str) -> bytes:
@@ -130,7 +118,7 @@ def spec_bytes(base_url: str) -> bytes:
         "agent": {
             "kind": "tool_loop",
             "version": 1,
-            "max_steps": 10,
+            "max_steps": CALLS,
             "tool_timeout_s": 10,
             "prompt": "sha256:" + "0" * 64,
         },
@@ -205,26 +193,39 @@ async def plain(base_url: str, schemas: list[dict[str, Any]], trials: int) -> fl
         return await all_trials(trial, trials)
 
 
-async def routed(base_url: str, schemas: list[dict[str, Any]], trials: int, folder: Path) -> float:
+class StillWorld:
+    """A world that costs nothing: what is measured is the way to and from the model."""
+
+    async def act(self, action: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        return {"content": OBSERVATION, "error": False}
+
+
+async def through_xspec(base_url: str, schemas: list[dict[str, Any]], trials: int, folder: Path) -> float:
+    """The same calls by the tool loop, the guarded route and the journal."""
     data = spec_bytes(base_url)
     path = folder / "spec.json"
     path.write_bytes(data)
     tools = Tools(schemas)
+    names = tuple(schema["function"]["name"] for schema in schemas)
     pins = Pins(text_digest(SYSTEM), text_digest(INSTRUCTION), tools.digest)
-    rows: list[Any] = []
-    route = Route(data, path, environ={"BENCH_KEY": KEY}, record=rows.append, limit=AT_ONCE)
+    agent = ExperimentSpec.model_validate_json(data).agent
+    journal = Journal(folder / f"journal-{time.monotonic_ns()}.jsonl")
+    route = Route(data, path, environ={"BENCH_KEY": KEY}, record=journal.append, limit=AT_ONCE)
 
     async def trial(number: int) -> None:
         conversation = Conversation(SYSTEM, INSTRUCTION, tools)
-        for step in range(CALLS):
-            reply = await route.call(conversation, pins, Place(0, f"bench.task_{number}", 0, step))
-            conversation.add(reply.message)
-            conversation.add({"role": "tool", "tool_call_id": "call_1", "content": OBSERVATION})
 
-    await trial(0)
-    cost = await all_trials(trial, trials)
+        async def ask(place: Place) -> Reply:
+            return await route.call(conversation, pins, place)
+
+        begin = Place(0, f"bench.task_{number}", 0, 0)
+        await play(agent, INSTRUCTION, conversation, names, StillWorld(), ask, begin, journal.append, [])
+
+    with journal:
+        await trial(0)
+        cost = await all_trials(trial, trials)
     await route.aclose()
-    assert len(rows) == 2 * CALLS * (trials + 1)
+    assert sum(1 for _ in read_journal(journal.path, ("attempt",))) == CALLS * (trials + 1)
     return cost
 
 
@@ -238,7 +239,11 @@ def guard_cost(schemas: list[dict[str, Any]], folder: Path) -> dict[str, float]:
     guard = Guard(StoredSpec(data, path), spec, {"mock": lambda place: address}, {"mock": fingerprint(KEY)})
     tools = Tools(schemas)
     conversation = Conversation(SYSTEM, INSTRUCTION, tools)
-    call = {"id": "call_1", "type": "function", "function": {"name": "tool_3", "arguments": '{"amount": 12}'}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "search_emails", "arguments": '{"amount": 12}'},
+    }
     while (
         len(body := conversation.body(opening(fixed_fields(spec.route.members[0], spec.sampling)))) < 39_000
     ):
@@ -276,15 +281,15 @@ def _best(work: Callable[[], object], rounds: int = 30, each: int = 40) -> float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=48)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--serve", action="store_true", help="be the mock server")
     options = parser.parse_args()
     if options.serve:
         mock_server()
         return
-    schemas = tool_schemas()
-    command = [sys.executable, __file__, "--serve"]
+    schemas = asyncio.run(tool_schemas())
+    command = [sys.executable, "-m", "bench.call_path", "--serve"]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server,
         tempfile.TemporaryDirectory() as folder,
@@ -294,7 +299,7 @@ def main() -> None:
         runs = [
             (
                 asyncio.run(plain(base_url, schemas, options.trials)),
-                asyncio.run(routed(base_url, schemas, options.trials, Path(folder))),
+                asyncio.run(through_xspec(base_url, schemas, options.trials, Path(folder))),
             )
             for _ in range(options.repeats)
         ]
@@ -302,13 +307,14 @@ def main() -> None:
         assert server.stdin is not None
         server.stdin.close()
     plain_ms = statistics.median(run[0] for run in runs)
-    route_ms = statistics.median(run[1] for run in runs)
+    xspec_ms = statistics.median(run[1] for run in runs)
     report = {
         "tools_bytes": len(Tools(schemas).wire),
         "calls": options.trials * CALLS,
         "plain_ms": plain_ms,
-        "route_ms": route_ms,
-        "ratio": route_ms / plain_ms,
+        "xspec_ms": xspec_ms,
+        "ratio": statistics.median(run[1] / run[0] for run in runs),
+        "ratios": [round(run[1] / run[0], 3) for run in runs],
         "guard": guard,
     }
     print(json.dumps(report, indent=2))

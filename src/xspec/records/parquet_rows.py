@@ -1,0 +1,107 @@
+"""Journal rows as rows of the Parquet tables."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+Row = dict[str, Any]
+TrialPlace = tuple[int, str, int]
+
+
+@dataclass(slots=True)
+class StintCounts:
+    """What a report needs beside the trial rows, so that it need not read the attempts.
+
+    `abandoned_attempts` are those of takes that never came to a trial row, `tokens` those of all attempts.
+    """
+
+    trials: int = 0
+    attempts: int = 0
+    abandoned_attempts: int = 0
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class StintRows:
+    """Turns the journal rows of one stint, fed in order, into (table, row) pairs.
+
+    An attempt becomes one row when it returns; those that never did come out of `unreturned` at the end.
+    """
+
+    origin: Mapping[str, Any]
+    strata: Mapping[str, Mapping[str, Any]]
+    counts: StintCounts = field(default_factory=StintCounts)
+    _open: dict[tuple[Any, ...], Row] = field(default_factory=dict)
+    _begun: dict[TrialPlace, int] = field(default_factory=dict)
+
+    def feed(self, row: Row) -> Iterator[tuple[str, Row]]:
+        kind = row["kind"]
+        place = (row["run"], row["task"], row["take"])
+        if kind == "attempt_started":
+            self.counts.attempts += 1
+            self._begun[place] = self._begun.get(place, 0) + 1
+            self._open[_attempt_key(row)] = row
+        elif kind == "attempt":
+            self.counts.tokens += (row["prompt_tokens"] or 0) + (row["completion_tokens"] or 0)
+            yield "attempts", self._attempt(self._open.pop(_attempt_key(row), None), row)
+        elif kind == "step":
+            yield "steps", self._step(row)
+        elif kind == "trial":
+            self.counts.trials += 1
+            self._begun.pop(place, None)
+            yield "trials", self._trial(row)
+
+    def unreturned(self) -> Iterator[tuple[str, Row]]:
+        """Rows of the attempts that never returned. Call it once, after the last row."""
+        for started in self._open.values():
+            yield "attempts", self._attempt(started, None)
+        self.counts.abandoned_attempts = sum(self._begun.values())
+
+    def _trial(self, row: Row) -> Row:
+        task = self.strata.get(row["task"], {})
+        verdict = row["verdict"]
+        return {
+            **self.origin,
+            **row,
+            "cluster": task.get("cluster"),
+            "stratum": task.get("stratum"),
+            "difficulty": task.get("difficulty"),
+            "verdict": None if verdict is None else _json(verdict),
+            "started_at": microseconds(row["started_at"]),
+            "ended_at": microseconds(row["ended_at"]),
+        }
+
+    def _step(self, row: Row) -> Row:
+        actions = [entry["action"] for entry in row["actions"] if entry["action"] is not None]
+        return {
+            **self.origin,
+            **row,
+            "at": microseconds(row["at"]),
+            "tools": [action.get("name", "code") for action in actions],
+            "failed_actions": sum(bool(entry["error"]) for entry in row["actions"]),
+            "actions": _json(row["actions"]),
+            "added": _json(row["added"]),
+        }
+
+    def _attempt(self, started: Row | None, ended: Row | None) -> Row:
+        merged = {**self.origin, **(started or {}), **(ended or {})}
+        merged["started_at"] = None if started is None else microseconds(started["at"])
+        merged["ended_at"] = None if ended is None else microseconds(ended["at"])
+        merged["request_ids"] = _json(merged.get("request_ids") or {})
+        merged.setdefault("drift", [])
+        return merged
+
+
+def microseconds(seconds: float) -> int:
+    """Wall-clock seconds as the integer a Parquet timestamp holds."""
+    return round(seconds * 1_000_000)
+
+
+def _attempt_key(row: Row) -> tuple[Any, ...]:
+    return row["run"], row["task"], row["take"], row["step"], row["call"], row["attempt"]
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
