@@ -40,22 +40,27 @@ class Ending:
 def assistant_message(reply: Mapping[str, Any], step: int) -> dict[str, Any]:
     """The assistant message as it goes back into the history: the protocol's own fields and nothing else."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.get("content")}
-    calls = reply.get("tool_calls") or []
-    if calls:
-        message["tool_calls"] = [
-            {
-                "id": call.get("id") or f"call_{step}_{i}",
-                "type": "function",
-                "function": {
-                    "name": str((call.get("function") or {}).get("name") or ""),
-                    "arguments": _text((call.get("function") or {}).get("arguments")),
-                },
-            }
-            for i, call in enumerate(calls)
-        ]
+    calls = reply.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        message["tool_calls"] = [_tool_call(call, f"call_{step}_{i}") for i, call in enumerate(calls)]
     elif message["content"] is None:
         message["content"] = ""
     return message
+
+
+def _tool_call(call: Any, spare_id: str) -> dict[str, Any]:
+    """A tool call as it goes back. What is no call becomes one of a tool that there is not: the agent is told so."""
+    given = call if isinstance(call, Mapping) else {}
+    function = given.get("function")
+    called = function if isinstance(function, Mapping) else {}
+    return {
+        "id": given.get("id") or spare_id,
+        "type": "function",
+        "function": {
+            "name": str(called.get("name") or ""),
+            "arguments": _text(called.get("arguments")),
+        },
+    }
 
 
 async def play(

@@ -10,6 +10,9 @@ VERBS = {
     "reproduce": "execute a stored or exported spec again",
     "replay": "serve stored replies again, and see whether worlds and verdicts are the same",
     "export": "a stored spec as one file, for another machine",
+    "query": "SQL over what is stored",
+    "ui": "the MLflow UI over what is stored",
+    "project": "bring Parquet and MLflow up to date with the journals",
     "rehearsal": "the simulated model on its own, as an endpoint",
 }
 

@@ -20,16 +20,16 @@ def tell_end(end: SweepEnd, store: Store) -> int:
     for arm in end.arms:
         name = f"{arm.compiled.spec.id}{f' ({arm.compiled.arm})' if arm.compiled.arm else ''}"
         if arm.already_finished:
-            _say(f"{name} was finished before; nothing was sent")
-            _say(f"to execute it again: python -m xspec reproduce {arm.compiled.spec.id}")
+            say(f"{name} was finished before; nothing was sent")
+            say(f"to execute it again: python -m xspec reproduce {arm.compiled.spec.id}")
         elif not arm.complete:
             expected = arm.compiled.spec.k * len(arm.compiled.spec.benchmark.tasks)
-            _say(f"{name}: {len(arm.trials)} of {expected} trials are finished")
+            say(f"{name}: {len(arm.trials)} of {expected} trials are finished")
     if end.interrupted:
-        _say(f"interrupted; go on with {_command(end)}")
+        say(f"interrupted; go on with {_command(end)}")
     elif end.stopped is not None:
-        _say(f"stopped: {end.stopped}")
-        _say(f"once that is mended, go on with {_command(end)}")
+        say(f"stopped: {end.stopped}")
+        say(f"once that is mended, go on with {_command(end)}")
     return end.exit_code()
 
 
@@ -40,5 +40,6 @@ def _command(end: SweepEnd) -> str:
     )
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """One line to standard error."""
     print(f"xspec: {line}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """`python -m xspec [overrides] [-m]`: Hydra composes, the arms compile, one scheduler executes them."""
 
+import asyncio
 import difflib
 import os
 import sys
@@ -8,9 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from xspec.cli import VERBS
+from xspec.cli.hydra_run import hydra_run
+from xspec.cli.launcher import launcher_of, without_launcher
 from xspec.errors import SpecError, UserError, XspecError
 from xspec.experiment.compile import Compiled, compile_config
-from xspec.spec.compose import CONFIG_NAME, conf_digest, conf_dir, one_line, plain_of
+from xspec.spec.compose import conf_digest, conf_dir, plain_of
 from xspec.spec.config import validate_config
 from xspec.spec.secrets import scan_plain
 from xspec.spec.store import Store
@@ -19,31 +22,51 @@ FLAGS = {
     "--accept-lock-change": "accept_lock_change=true",
     "--retry-invalid": "retry_invalid=true",
 }
-_CONF_DIGEST = "XSPEC_CONF_DIGEST"
-
-_compiled: list[tuple[Compiled, Store]] = []
-_refused: list[XspecError] = []
-_command: list[str] = []
 
 
 def run(arguments: Sequence[str]) -> int:
     """Composes and compiles every arm, then executes them together. Nothing is sent unless all arms compile."""
     overrides, multirun = split_arguments(arguments)
-    _compiled.clear()
-    _refused.clear()
-    _command[:] = [argument for argument in arguments if argument not in FLAGS]
-    os.environ[_CONF_DIGEST] = conf_digest(conf_dir())
-    _compose_all(overrides, multirun)
-    for message in dict.fromkeys(map(str, _refused)):  # arms refused for the same reason say it once
-        print(f"xspec: {message}", file=sys.stderr)
-    if _refused:
-        return max(error.exit_code for error in _refused)
+    command = tuple(argument for argument in arguments if argument not in FLAGS)
+    arms, store = compile_arms(overrides, multirun, command)
+    if multirun and launcher_of(overrides) != "basic":
+        from xspec.cli.sweep import launch
+
+        return launch(overrides, arms, store, command)
     from xspec.cli.outcome import tell_end
     from xspec.experiment.execute import execute
 
-    store = _compiled[0][1]
-    arms = [compiled for compiled, _ in _compiled]
     return tell_end(execute(arms, store), store)
+
+
+def compile_arms(
+    overrides: Sequence[str], multirun: bool, command: Sequence[str]
+) -> tuple[list[Compiled], Store]:
+    """Every arm of the command line, compiled in this process. Raises SpecError if one of them cannot be."""
+    compiled: list[tuple[Compiled, Store]] = []
+    refused: list[XspecError] = []
+    conf = conf_digest(conf_dir())
+
+    def job(config: Any) -> None:
+        """Errors are kept until all jobs were seen."""
+        try:
+            if conf_digest(conf_dir()) != conf:
+                raise UserError(
+                    "the configuration was edited while the sweep was being composed; start it again"
+                )
+            compiled.append(compile_plain(plain_of(config), command))
+        except XspecError as error:
+            refused.append(error)
+
+    with tempfile.TemporaryDirectory(prefix="xspec-sweep-") as notes:
+        hydra_run(without_launcher(overrides), job, multirun=multirun, notes=notes)
+    # arms refused for the same reason say it once
+    messages = list(dict.fromkeys(map(str, refused)))
+    for message in messages[1:]:
+        print(f"xspec: {message}", file=sys.stderr)
+    if refused:
+        raise refused[0]
+    return [arm for arm, _ in compiled], compiled[0][1]
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], bool]:
@@ -70,42 +93,8 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], bool]:
     return overrides, multirun
 
 
-def _compose_all(overrides: Sequence[str], multirun: bool) -> None:
-    import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    os.environ["HYDRA_FULL_ERROR"] = (
-        "1"  # lets Hydra's errors reach us instead of being printed with their values
-    )
-    # Hydra's note of the sweep says nothing that the stored specs do not.
-    with tempfile.TemporaryDirectory(prefix="xspec-sweep-") as notes:
-        command = [*overrides, f"hydra.sweep.dir='{notes}'", *(["-m"] if multirun else [])]
-        argv, sys.argv = sys.argv, ["xspec", *command]
-        try:
-            hydra.main(config_path=str(conf_dir()), config_name=CONFIG_NAME, version_base=None)(
-                _compile_job
-            )()
-        except (HydraException, OmegaConfBaseException) as error:
-            raise SpecError(one_line(error)) from None
-        finally:
-            sys.argv = argv
-
-
-def _compile_job(config: Any) -> None:
-    """One job of Hydra's: compile, and leave executing to the scheduler. Errors are kept until all jobs were seen."""
-    try:
-        if conf_digest(conf_dir()) != os.environ[_CONF_DIGEST]:
-            raise UserError("the configuration was edited while the sweep was being composed; start it again")
-        _compiled.append(compile_plain(plain_of(config), _command))
-    except XspecError as error:
-        _refused.append(error)
-
-
 def compile_plain(plain: dict[str, Any], command: Sequence[str] = ()) -> tuple[Compiled, Store]:
     """Plain composed configuration to a compiled arm in its store."""
-    import asyncio
-
     scan_plain(plain, os.environ)
     config = validate_config(plain)
     store = Store(config.store)

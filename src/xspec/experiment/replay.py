@@ -139,12 +139,11 @@ class _Script:
 
 
 def _first_difference(was: dict[str, Any], now: dict[str, Any]) -> str:
-    a, b = str(was.get("content")), str(now.get("content"))
+    key = next(key for key in sorted(was.keys() | now.keys()) if was.get(key) != now.get(key))
+    a, b = str(was.get(key)), str(now.get(key))
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    start = max(0, at - 20)
-    return (
-        f"the observation differs at character {at}: {a[start : at + 40]!r} then, {b[start : at + 40]!r} now"
-    )
+    shown = slice(max(0, at - 20), at + 40)
+    return f"{key} of a {was['role']} message differs at character {at}: {a[shown]!r} then, {b[shown]!r} now"
 
 
 def keep_result(folder: ExecutionFolder, results: Sequence[Replayed]) -> None:

@@ -1,0 +1,24 @@
+"""`python -m xspec project`: bring Parquet and MLflow up to date with the journals."""
+
+from xspec.cli.parser import VerbParser
+from xspec.records.executions import executions_of
+from xspec.report.sentences import nothing_stored
+from xspec.spec.store import Store
+from xspec.tracking.project import project_all
+
+
+def main(arguments: list[str]) -> int:
+    parser = VerbParser(
+        prog="python -m xspec project",
+        description="Brings Parquet and MLflow up to date with the journals. Nothing is logged twice.",
+    )
+    parser.add_argument("--store", default="mlruns", metavar="PATH")
+    options = parser.parse_args(arguments)
+    store = Store(options.store, create=False)
+    there = len(executions_of(store))
+    if not there:
+        print(nothing_stored(options.store))
+        return 0
+    done = project_all(store)
+    print(f"{there} executions in {options.store}; MLflow lacked {done} of them" if done else "nothing was pending")
+    return 0
