@@ -63,7 +63,7 @@ class Laboratory:
 
     root: Path
     store_path: Path
-    started: list[psutil.Process] = field(default_factory=list)
+    started: list["Running"] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name in ("home", "cwd"):
@@ -119,7 +119,7 @@ class Laboratory:
                 start_new_session=True,
             )
         running = Running(process, out, err, self)
-        self.started.append(running.main)
+        self.started.append(running)
         return running
 
     def begin(self, spec_id: str) -> ExecutionFolder:
@@ -152,10 +152,12 @@ class Laboratory:
         return json.loads(finished.out)
 
     def end_all(self) -> None:
-        for process in self.started:
-            for one in [*_descendants(process), process]:
+        """Ends what a failed test left running."""
+        for running in self.started:
+            for one in [*_descendants(running.main), running.main]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.kill()
+            running.process.wait(DEADLINE_S)
 
 
 @dataclass
@@ -167,6 +169,7 @@ class Running:
     err: Path
     lab: Laboratory
     seen: dict[int, psutil.Process] = field(default_factory=dict)
+    main: psutil.Process = field(init=False)
 
     def __post_init__(self) -> None:
         self.main = psutil.Process(self.process.pid)
@@ -377,7 +380,9 @@ def warm_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def make_lab(warm_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Laboratory]]:
+def make_lab(
+    warm_store: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Laboratory]]:
     labs: list[Laboratory] = []
 
     def make() -> Laboratory:

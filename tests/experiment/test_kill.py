@@ -1,8 +1,8 @@
-"""SIGKILL at seeded points, then resume: nothing finished is lost or done twice, and the result is the uninterrupted one."""
+"""SIGKILL at seeded points, then resume: nothing is lost or done twice, and the result is the uninterrupted one."""
 
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -27,7 +27,13 @@ def _command(kit: Any) -> list[str]:
         garbled_arguments=0.05,
         latency_s=0.05,
     )
-    return [f"k={K}", f"workers={WORKERS}", f"benchmark.tasks=[{','.join(TASKS)}]", *noisy, "route.retry.backoff_s=0.1"]
+    return [
+        f"k={K}",
+        f"workers={WORKERS}",
+        f"benchmark.tasks=[{','.join(TASKS)}]",
+        *noisy,
+        "route.retry.backoff_s=0.1",
+    ]
 
 
 def _finished(folder: Any) -> dict[tuple[int, str], int]:
@@ -55,11 +61,13 @@ def _kill(process: psutil.Process | None) -> None:
 
 
 @pytest.fixture
-def begun(lab: Any, kit: Any) -> tuple[Any, Any, list[str]]:
+def begun(lab: Any, kit: Any) -> Iterator[tuple[Any, Any, list[str]]]:
     """Two copies of a store with the same begun execution, so that the simulated model draws the same; the command."""
     command = _command(kit)
     lab.begin(lab.spec_id(*command))
-    return lab.copy("killed"), lab.copy("whole"), command
+    killed, whole = lab.copy("killed"), lab.copy("whole")
+    yield killed, whole, command
+    killed.end_all()
 
 
 def test_killed_again_and_again_ends_like_uninterrupted(begun: tuple[Any, Any, list[str]], kit: Any) -> None:

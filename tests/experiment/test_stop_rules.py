@@ -17,7 +17,9 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
-def test_refusal_stops_and_the_same_command_goes_on(lab: Any, kit: Any, refusal: tuple[int, Any, str]) -> None:
+def test_refusal_stops_and_the_same_command_goes_on(
+    lab: Any, kit: Any, refusal: tuple[int, Any, str]
+) -> None:
     status, body, cause = refusal
     healthy = False
     server = kit.ChatServer(lambda n, request: (200, kit.completion()) if healthy else (status, body))
@@ -47,7 +49,9 @@ def test_a_400_after_the_first_reply_is_an_invalid_trial_and_no_stop(lab: Any, k
         lambda n, request: (400, {"error": {"message": "no"}}) if n == 1 else (200, kit.completion())
     )
     with server.serving():
-        finished = lab.here("k=4", "benchmark.limit=1", *kit.LAB, *server.overrides, "workers=1", LAB_KEY=kit.KEY)
+        finished = lab.here(
+            "k=4", "benchmark.limit=1", *kit.LAB, *server.overrides, "workers=1", LAB_KEY=kit.KEY
+        )
     assert finished.code == 1, "one of four is more than the allowed share of invalid trials"
     assert sorted(outcome for outcome, _ in kit.outcomes(lab.only()).values()) == ["fail"] * 3 + ["invalid"]
 

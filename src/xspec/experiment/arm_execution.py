@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from xspec.agents import AGENTS
+from xspec.agents.offer import Offer
 from xspec.errors import SpecError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lease import Lease
@@ -13,7 +15,7 @@ from xspec.guides.rules import system_text
 from xspec.records.executions import ExecutionFolder, Progress, executions_of
 from xspec.records.journal import Journal
 from xspec.records.rows import AttemptEnded, AttemptStarted, Step, Trial
-from xspec.route.conversation import Pins, Tools, text_digest
+from xspec.route.conversation import Pins, text_digest
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
@@ -170,21 +172,22 @@ def trial_inputs(store: Store, spec: ExperimentSpec) -> dict[str, TrialInput]:
     guide = store.json_blob(spec.guide.digest) if spec.guide.kind == "rules" else None
     rows = {row["id"]: row for row in manifest["tasks"]}
     toolsets = {name: _allowed(tools, spec.agent.tools) for name, tools in manifest["toolsets"].items()}
-    serialised = {name: Tools(tools) if tools else None for name, tools in toolsets.items()}
+    offers = {name: AGENTS[spec.agent.kind].offer(tools) for name, tools in toolsets.items()}
     inputs = {}
     for task in spec.benchmark.tasks:
         if task not in rows:
             raise SpecError(f"task {task} is not in the stored manifest: the store was changed")
         row = rows[task]
-        tools = serialised[row["toolset"]]
-        system = system_text(prompt, guide, task)
+        offer: Offer = offers[row["toolset"]]
+        system = system_text(prompt + offer.text, guide, task)
         pins = Pins(
             system=text_digest(system),
             instruction=text_digest(row["instruction"]),
-            tools=tools.digest if tools else None,
+            tools=offer.tools.digest if offer.tools else None,
+            response_format=offer.response_format.digest if offer.response_format else None,
         )
         names = tuple(tool["function"]["name"] for tool in toolsets[row["toolset"]])
-        inputs[task] = TrialInput(task, system, row["instruction"], tools, names, pins)
+        inputs[task] = TrialInput(task, system, row["instruction"], offer, names, pins)
     return inputs
 
 

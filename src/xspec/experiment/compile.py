@@ -16,10 +16,13 @@ from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import SpecError, UserError
 from xspec.guides.rules import guide_blob, read_rules
 from xspec.route.address import check_base_url, check_proxy, default_path
+from xspec.route.drift import names_a_date
+from xspec.route.routers import why_not_pinned
 from xspec.spec.canonical import SCHEME, canonical_bytes, digest_of
 from xspec.spec.config import (
     BenchmarkConfig,
     ExperimentConfig,
+    LocalProvider,
     OpenAIPoolMember,
     OpenAIProvider,
     RehearsalPoolMember,
@@ -42,6 +45,8 @@ class Compiled:
     command: tuple[str, ...] = ()
     accept_lock_change: bool = False
     retry_invalid: bool = False
+    warnings: tuple[str, ...] = ()
+    """What a person should know before the first call, one line each."""
 
 
 async def compile_config(config: ExperimentConfig, store: Store, command: Sequence[str] = ()) -> Compiled:
@@ -79,7 +84,20 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
         tuple(command),
         config.accept_lock_change,
         config.retry_invalid,
+        tuple(undated_models(spec)),
     )
+
+
+def undated_models(spec: ExperimentSpec) -> list[str]:
+    """A warning for each member whose model id may be pointed at another model without notice."""
+    return [
+        f"{member.model} (member {member.name}) is an undated model id: the provider may point it at another model at any "
+        "time; better is a dated id, or provider.expect_served=… with the dated id it stands for today"
+        for member in spec.route.members
+        if member.kind == "openai"
+        and not names_a_date(member.model)
+        and not (member.expect_served and names_a_date(member.expect_served))
+    ]
 
 
 async def task_manifest(benchmark: BenchmarkConfig, store: Store) -> tuple[str, dict[str, Any]]:
@@ -136,29 +154,35 @@ def _agent(config: ExperimentConfig, store: Store, manifest: Mapping[str, Any]) 
         for name in agent.tools:
             if name not in tools:
                 raise SpecError(f"agent.tools: no toolset of {config.benchmark.kind} has a tool {name!r}")
+    if agent.kind == "json_choice" and config.provider.kind == "rehearsal":
+        raise SpecError(
+            "agent json_choice needs a model that follows response_format, and the simulated one answers with "
+            "tool calls; leave out agent=json_choice, or choose another provider"
+        )
     return {
-        "kind": agent.kind,
+        **agent.model_dump(),
         "version": AGENTS[agent.kind].VERSION,
-        "max_steps": agent.max_steps,
-        "tool_timeout_s": agent.tool_timeout_s,
         "prompt": store.put_blob(agent.prompt.strip().encode()),
-        "tools": agent.tools,
     }
 
 
 def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
     route, provider = config.route, config.provider
-    members = (
-        _rehearsal_members(provider) if isinstance(provider, RehearsalProvider) else _openai_members(provider)
-    )
+    members = _members(provider)
     floating = route.mode == "floating"
     if floating and len(members) < 2:
         raise SpecError(
             f"route=floating needs more than one member, and provider {provider.name} has no pool; add one: "
             "provider.pool=[{name: second, base_url: …, api_key_env: …}] (what a member leaves out it shares)"
+            if provider.kind != "local"
+            else "route=floating needs more than one member, and provider local has one; leave out the route"
         )
     if route.proxy is not None:
         check_proxy(route.proxy)
+    if not floating and isinstance(provider, OpenAIProvider):
+        unpinned = why_not_pinned(provider.base_url, provider.extra_body)
+        if unpinned is not None:
+            raise SpecError(f"provider {provider.name}: {unpinned}")
     return {
         "mode": route.mode,
         "members": members if floating else members[:1],
@@ -170,6 +194,14 @@ def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
         "proxy": route.proxy,
         "ca": _certificates(route.ca_file, store),
     }
+
+
+def _members(provider: OpenAIProvider | RehearsalProvider | LocalProvider) -> list[dict[str, Any]]:
+    if isinstance(provider, RehearsalProvider):
+        return _rehearsal_members(provider)
+    if isinstance(provider, LocalProvider):
+        return [provider.model_dump(exclude={"workers", "timeout_s", "max_wait_s", "backoff_s"})]
+    return _openai_members(provider)
 
 
 def _openai_members(provider: OpenAIProvider) -> list[dict[str, Any]]:

@@ -115,6 +115,15 @@ def finished_execution(store: Store, compiled: Compiled) -> ArmEnd | None:
     return ends[0] if ends else None
 
 
+def newest_execution(store: Store, compiled: Compiled) -> ArmEnd | None:
+    """How the newest execution of the spec stands, whoever carried it out."""
+    for folder in reversed(executions_of(store, compiled.spec.id)):
+        trials = list(folder.progress().trials.values())
+        complete = len(trials) == compiled.spec.k * len(compiled.spec.benchmark.tasks)
+        return ArmEnd(compiled, folder.info.execution_id, trials, complete)
+    return None
+
+
 def _end_of(execution: ArmExecution) -> ArmEnd:
     trials = list(execution.trials.values())
     complete = len(trials) == execution.spec.k * len(execution.spec.benchmark.tasks)
@@ -136,14 +145,15 @@ async def _carry_out(executions: Sequence[ArmExecution], store: Store, launcher:
             )
         arms = []
         for execution in executions:
-            execution.begin_stint()
             pool = resources.pool(execution.spec)
             route = resources.route(execution)
             runner = TrialRunner(execution.spec.agent, route, pool, execution.record_step, execution.tally)
             arms.append(_Arm(execution, trial_inputs(store, execution.spec), runner))
+        for execution in executions:  # only now, when nothing of any arm can be wrong any more
+            execution.begin_stint()
         places = order((arm.execution.spec.id, arm, arm.execution.to_do()) for arm in arms)
         total = sum(arm.execution.spec.k * len(arm.inputs) for arm in arms)
-        with ProgressDisplay(total, total - len(places)) as display:
+        with ProgressDisplay(total, total - len(places), quiet=launcher != "basic") as display:
             await _run_all(iter(places), min(workers, len(places)), display, resources.wait_crashed())
 
 

@@ -12,9 +12,9 @@ from xspec.records.rows import Trial
 
 
 class ProgressDisplay:
-    """A bar on standard error if that is a terminal."""
+    """A bar on standard error if that is a terminal; `quiet` if other processes would draw theirs over it."""
 
-    def __init__(self, total: int, done: int) -> None:
+    def __init__(self, total: int, done: int, *, quiet: bool = False) -> None:
         console = Console(file=sys.stderr)
         self._counts: Counter[str] = Counter()
         self._progress = Progress(
@@ -24,7 +24,7 @@ class ProgressDisplay:
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=quiet or not console.is_terminal,
             transient=True,
         )
         self._bar = self._progress.add_task("trials", total=total, completed=done, rate="")

@@ -65,7 +65,7 @@ class Replayer:
 
     async def _play(self, given: TrialInput, trial: Trial, script: "_Script") -> str | None:
         agent = self.spec.agent
-        conversation = Conversation(given.system, given.instruction, given.tools)
+        conversation = given.conversation()
 
         async def ask(place: Place) -> Reply:
             return script.reply(conversation, place.step)

@@ -18,6 +18,7 @@ from xspec.rehearsal.process import RehearsalServer
 from xspec.route.client import Route
 from xspec.route.members import Binding
 from xspec.route.pacing import Pacers
+from xspec.route.shared_pace import runtime_folder
 from xspec.spec.canonical import canonical_bytes, digest_of
 from xspec.spec.models import BenchmarkSpec, ExperimentSpec
 from xspec.spec.store import Store
@@ -33,11 +34,12 @@ class Resources:
         self._stack = AsyncExitStack()
         self._pools: dict[bytes, WorkerPool] = {}
         self._packages: dict[bytes, dict[str, str]] = {}
-        self._pacers = Pacers(workers)
+        self._pacers = Pacers(workers, runtime_folder())
         self._rehearsal: dict[bytes, str] = {}
         self._servers: list[RehearsalServer] = []
 
     async def __aenter__(self) -> Self:
+        self._stack.callback(self._pacers.close)
         try:
             for execution in self._executions:
                 await self._open_pool(execution.spec.benchmark)

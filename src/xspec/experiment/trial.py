@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xspec.agents import AGENTS
+from xspec.agents.offer import Offer
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import WorkerDied, WorkerError, WorkerHung
 from xspec.records.rows import AttemptEnded, AttemptStarted, Outcome, Place, Step, Trial
 from xspec.route.client import Route
-from xspec.route.conversation import Conversation, Pins, Tools
+from xspec.route.conversation import Conversation, Pins
 from xspec.route.faults import CallFailed
 from xspec.route.reply import Reply
 from xspec.spec.models import AgentSpec
@@ -30,9 +31,16 @@ class TrialInput:
     task: str
     system: str
     instruction: str
-    tools: Tools | None
+    offer: Offer
     tool_names: tuple[str, ...]
     pins: Pins
+
+    def conversation(self) -> Conversation:
+        """The messages and body fields that every trial of the task begins with."""
+        offer = self.offer
+        return Conversation(
+            self.system, self.instruction, offer.tools, response_format=offer.response_format
+        )
 
 
 @dataclass(slots=True)
@@ -126,7 +134,7 @@ class TrialRunner:
     async def _play(
         self, given: TrialInput, begin: Place, on_step: Callable[[Step], None], drift: list[str]
     ) -> _End:
-        conversation = Conversation(given.system, given.instruction, given.tools)
+        conversation = given.conversation()
         actions: list[dict[str, Any]] = []
 
         async def ask(place: Place) -> Reply:

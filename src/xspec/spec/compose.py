@@ -66,6 +66,9 @@ def plain_of(config: Any) -> dict[str, Any]:
 
 def one_line(error: BaseException) -> str:
     """What a Hydra or OmegaConf error says, on one line, with a hint where the usual cause is known."""
+    override = getattr(error, "override", None)
+    if isinstance(override, str):
+        return _unreadable(override)
     text = " ".join(str(error).split())
     if text.startswith("Missing mandatory value"):
         name = getattr(error, "full_key", None) or text.rpartition(" ")[2]
@@ -82,6 +85,17 @@ def one_line(error: BaseException) -> str:
         names = [name for name in option[3].split() if not name.startswith("_")]
         return f"no such choice {option[1].replace('/', '=')}; {option[2]} is one of {', '.join(names)}"
     return re.sub(r" See https?://\S+ for details| full_key: .*$", "", text)
+
+
+def _unreadable(override: str) -> str:
+    """What to do about an override that Hydra's grammar refuses. Its value is not shown: it may be anything."""
+    name, _, value = override.partition("=")
+    if "://" in value and "?" in value:
+        return f"{name}: a base URL has no query string; leave out everything from the question mark on"
+    return (
+        f"the value of {name} cannot be read; one with special characters needs quotes inside quotes, "
+        f"like '{name}=\"a: b\"'"
+    )
 
 
 def _refuse_environment(value: Any, where: str) -> None:

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from xspec.errors import SpecError
 from xspec.spec.models import (
+    Digest,
     DriftPolicy,
     EnvName,
     Name,
@@ -53,6 +54,17 @@ class ToolLoopConfig(Section):
     tool_timeout_s: Seconds
     tools: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     prompt: Text
+
+
+class JsonChoiceConfig(Section):
+    """See JsonChoiceAgent; `prompt` is the text itself here."""
+
+    kind: Literal["json_choice"]
+    max_steps: int
+    tool_timeout_s: Seconds
+    tools: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    prompt: Text
+    max_calls: Annotated[int, Field(ge=1)] | None = None
 
 
 class OpenAIPoolMember(Section):
@@ -102,6 +114,23 @@ class RehearsalProvider(Section):
     backoff_s: Any = None
 
 
+class LocalProvider(Section):
+    """A small real model on this machine, with the waits that its speed asks for."""
+
+    kind: Literal["local"]
+    name: Name
+    model: Name
+    gguf: Digest
+    n_ctx: int
+    n_parallel: int
+    threads: int
+    cache_prompt: bool
+    workers: Any = None
+    timeout_s: Any = None
+    max_wait_s: Any = None
+    backoff_s: Any = None
+
+
 class RouteConfig(Section):
     mode: Literal["fixed", "floating"]
     granularity: Literal["call", "attempt"]
@@ -137,8 +166,8 @@ class ExperimentConfig(Section):
     """The root of `conf/`. Up to `k` it is what becomes identity, from `arm` on how it is carried out."""
 
     benchmark: BenchmarkConfig
-    agent: ToolLoopConfig
-    provider: Annotated[OpenAIProvider | RehearsalProvider, Field(discriminator="kind")]
+    agent: Annotated[ToolLoopConfig | JsonChoiceConfig, Field(discriminator="kind")]
+    provider: Annotated[OpenAIProvider | RehearsalProvider | LocalProvider, Field(discriminator="kind")]
     route: RouteConfig
     sampling: SamplingSpec
     drift: DriftPolicy
@@ -183,9 +212,5 @@ def explain(error: ValidationError) -> str:
 
 def _path(loc: tuple[int | str, ...]) -> str:
     """Dotted path of a fault, without the tags that pydantic puts after the field of a tagged union."""
-    parts: list[str] = []
-    for part in loc:
-        if parts[-1:] in (["provider"], ["guide"]) and part in ("openai", "rehearsal", "rules", "none"):
-            continue
-        parts.append(str(part))
-    return ".".join(parts)
+    tagged = loc[:1] in (("agent",), ("provider",), ("guide",)) and len(loc) > 1
+    return ".".join(map(str, (*loc[:1], *loc[2:]) if tagged else loc))

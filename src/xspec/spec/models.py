@@ -55,7 +55,23 @@ class ToolLoopAgent(Section):
     tools: tuple[Name, ...] | None = None
 
 
-AgentSpec = ToolLoopAgent
+class JsonChoiceAgent(Section):
+    """An agent for models without native tool calls: each reply is one choice that a JSON schema constrains.
+
+    The schema, sent as `response_format`, follows from the task's tools. The trial ends with a final answer, or
+    with the observation of tool call number `max_calls` (null: only with a final answer).
+    """
+
+    kind: Literal["json_choice"]
+    version: Annotated[int, Field(ge=1)]
+    max_steps: Annotated[int, Field(ge=1, le=1000)]
+    tool_timeout_s: Seconds
+    prompt: Digest
+    tools: tuple[Name, ...] | None = None
+    max_calls: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
+AgentSpec = Annotated[ToolLoopAgent | JsonChoiceAgent, Field(discriminator="kind")]
 
 
 _FIXED_BODY_FIELDS = (
@@ -155,7 +171,26 @@ class RehearsalMember(Section):
     expect_served: Text | None = None
 
 
-Member = Annotated[OpenAIMember | RehearsalMember, Field(discriminator="kind")]
+class LocalMember(Section):
+    """A small real model, served on this machine by a process that xspec starts: its settings are identity.
+
+    `gguf` is the digest of the model's file. `n_ctx` is the context of one request, in tokens; `n_parallel` is how
+    many requests the server computes at once, in one batch; `threads` is how many cores it uses. `cache_prompt`
+    keeps what two successive prompts share, which is faster and lets a reply depend on the request before it.
+    """
+
+    kind: Literal["local"]
+    name: Name
+    model: Name
+    gguf: Digest
+    n_ctx: Annotated[int, Field(ge=256, le=131_072)]
+    n_parallel: Annotated[int, Field(ge=1, le=64)]
+    threads: Annotated[int, Field(ge=1, le=256)]
+    cache_prompt: bool
+    expect_served: Text | None = None
+
+
+Member = Annotated[OpenAIMember | RehearsalMember | LocalMember, Field(discriminator="kind")]
 
 
 class RetryPolicy(Section):
@@ -246,6 +281,14 @@ class ExperimentSpec(Section):
     drift: DriftPolicy
     guide: GuideSpec
     k: Annotated[int, Field(ge=1, le=1000)]
+
+    @model_validator(mode="after")
+    def _one_response_format(self) -> Self:
+        if self.agent.kind == "json_choice":
+            for member in self.route.members:
+                if member.kind == "openai" and "response_format" in (member.extra_body or ()):
+                    raise ValueError("extra_body holds response_format, which agent json_choice makes itself")
+        return self
 
     def plain(self) -> dict[str, Any]:
         """Plain data without absent optional fields: what is hashed and stored."""

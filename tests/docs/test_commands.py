@@ -1,0 +1,90 @@
+"""Every command in README and docs is run, or at least compiled where it would need a paid provider."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from xspec.cli import VERBS
+from xspec.records.executions import executions_of
+from xspec.spec.store import Store
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+SMALL = ["benchmark.tasks=[banking.user_task_0,slack.user_task_0]", "k=2"]
+INTERACTIVE = ("ui", "rehearsal", "gateway")
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """(page, command) of every line in a shell block, continuation lines joined, comments dropped."""
+    for page in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words:
+                    yield page.name, shlex.join(words)
+
+
+COMMANDS = sorted(set(commands()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder whose store holds one small sweep."""
+    cwd = tmp_path_factory.mktemp("docs")
+    (cwd / "my-rules.md").write_text("- look before you act\n")
+    done = xspec(cwd, "+arm=baseline,guided", *SMALL, "-m")
+    assert done.returncode == 0, done.stderr
+    return cwd
+
+
+def xspec(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "xspec", *words], cwd=cwd, capture_output=True, text=True, timeout=240
+    )
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[command for _, command in COMMANDS])
+def test_command(folder: Path, page: str, command: str) -> None:
+    words = shlex.split(command)
+    if words[0] == "make":
+        targets = [word for word in words[1:] if "=" not in word]
+        done = subprocess.run(["make", "-n", *targets], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return
+    if words[:3] != ["python", "-m", "xspec"]:
+        pytest.fail(f"{page}: {command!r} is neither make nor python -m xspec: say how it is to be tested")
+    arguments = with_ids(folder, words[3:])
+    if arguments[0] in INTERACTIVE:
+        arguments = [arguments[0], "--help"]
+    elif arguments[0] not in VERBS:
+        arguments = small(arguments)
+    done = xspec(folder, *arguments)
+    assert done.returncode == 0, f"{page}: {command}\n{done.stdout}{done.stderr}"
+
+
+def with_ids(folder: Path, words: list[str]) -> list[str]:
+    """Placeholders like `xs-…` and `ex-…` stand for something stored."""
+    stored = executions_of(Store(folder / "mlruns"))[0]
+    return [
+        word.replace("xs-…", stored.info.spec_id).replace("ex-…", stored.path.name).replace("FILE", "bundle.json")
+        for word in words
+    ]
+
+
+def small(overrides: list[str]) -> list[str]:
+    """The experiment on two tasks; one that would call a paid provider is compiled instead."""
+    paid = any(word.startswith("provider=") and word != "provider=rehearsal" for word in overrides)
+    kept = [word for word in overrides if not word.startswith(("k=", "benchmark.limit="))]
+    if paid:
+        first = [re.sub(r"^(\+arm=[a-z_]+),.*", r"\1", word) for word in kept if word != "-m"]
+        return ["show", *first, *SMALL]
+    return [*(word for word in kept if word != "-m"), *SMALL, *(["-m"] if "-m" in kept else [])]
+
+
+def test_there_are_commands_to_test() -> None:
+    assert len(COMMANDS) >= 10
