@@ -1,4 +1,4 @@
-# make run | test | check | bench | setup | report | clean       (Python 3.11+, git and make are all that is needed)
+# make run | test | check | bench | setup | report | ui | clean       (Python 3.11+, git and make are all that is needed)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 ARMS   := +arm=baseline,guided,floating,guided_floating
 
-.PHONY: run test check setup bench report clean
+.PHONY: run test check setup bench calibrate report ui clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -15,16 +15,22 @@ run: $(STAMP)
 report: $(STAMP)
 	@$(PY) -m xspec report
 
+ui: $(STAMP)
+	@$(PY) -m xspec ui
+
 test: check
-	@$(PY) -m pytest -n 2 --dist loadfile
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile
 
 check: $(STAMP)
-	@$(PY) -m ruff format --check src tests bench
-	@$(PY) -m ruff check src tests bench
+	@$(PY) -m ruff format --check src tests bench tools
+	@$(PY) -m ruff check src tests bench tools
 	@$(PY) -m mypy
 
 bench: $(STAMP)
 	@$(PY) -m bench
+
+calibrate: $(STAMP)
+	@$(PY) tools/calibrate.py --experiments 4000
 
 setup: $(STAMP)
 

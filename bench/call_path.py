@@ -3,7 +3,8 @@
     python -m bench.call_path [--trials 48] [--repeats 7]
 
 The 24 tools of AgentDojo's workspace, six calls a trial with a growing history, sixteen trials at once, the mock
-server in another process. xspec's side is agent loop, route, guard, retries and journal. Both run by turns in this one
+server in another process. xspec's side is agent loop, route, guard, retries, pacing shared between
+processes, and journal. Both run by turns in this one
 process; prints JSON. Milliseconds are CPU time a call.
 """
 
@@ -33,6 +34,7 @@ from xspec.route.client import Route
 from xspec.route.conversation import Conversation, Pins, Tools, text_digest
 from xspec.route.guard import SENDING, Guard, Sending
 from xspec.route.keys import fingerprint
+from xspec.route.pacing import Pacers
 from xspec.route.reply import Reply
 from xspec.route.stored import StoredSpec
 from xspec.spec.canonical import canonical_bytes
@@ -210,7 +212,8 @@ async def through_xspec(base_url: str, schemas: list[dict[str, Any]], trials: in
     pins = Pins(text_digest(SYSTEM), text_digest(INSTRUCTION), tools.digest)
     agent = ExperimentSpec.model_validate_json(data).agent
     journal = Journal(folder / f"journal-{time.monotonic_ns()}.jsonl")
-    route = Route(data, path, environ={"BENCH_KEY": KEY}, record=journal.append, limit=AT_ONCE)
+    pacers = Pacers(AT_ONCE, folder / "pace")
+    route = Route(data, path, environ={"BENCH_KEY": KEY}, record=journal.append, pacers=pacers)
 
     async def trial(number: int) -> None:
         conversation = Conversation(SYSTEM, INSTRUCTION, tools)
@@ -225,6 +228,7 @@ async def through_xspec(base_url: str, schemas: list[dict[str, Any]], trials: in
         await trial(0)
         cost = await all_trials(trial, trials)
     await route.aclose()
+    pacers.close()
     assert sum(1 for _ in read_journal(journal.path, ("attempt",))) == CALLS * (trials + 1)
     return cost
 

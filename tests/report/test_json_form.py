@@ -73,6 +73,8 @@ EXECUTION_KEYS = [
     "abandoned_attempts",
     "continue_with",
     "lock_changes",
+    "with_drift",
+    "verification",
 ]
 
 

@@ -283,3 +283,18 @@ def test_places_are_kept_apart_under_concurrency(lab: Any) -> None:
             assert sorted(r.target for r in server.requests) == sorted(f"/{p.run}/{p.step}" for p in places)
 
     asyncio.run(run())
+
+
+def test_a_reply_that_echoes_the_key_does_not_bring_it_in(lab: Any) -> None:
+    """In content, in the model's name, in a header: the rows and the agent get a placeholder."""
+
+    async def run() -> None:
+        answer = lab.http(
+            200, lab.completion(f"your key is {lab.KEY}", system_fingerprint=lab.KEY), x_request_id=lab.KEY
+        )
+        async with lab.routed(answer=answer) as (_, route):
+            reply = await lab.call(route)
+            assert reply.message["content"] == "your key is [key]"
+            assert lab.KEY not in repr((reply, lab.rows))
+
+    asyncio.run(run())

@@ -18,7 +18,7 @@ async def burst(pacer: Pacer, slow: bool, count: int) -> int:
             most = max(most, pacer.in_flight)
             await asyncio.sleep(0)
             if slow:
-                slot.slow_down()
+                slot.slow_down(0.0)
 
     await asyncio.gather(*(attempt() for _ in range(count)))
     assert pacer.in_flight == 0

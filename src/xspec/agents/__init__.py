@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from xspec.agents import tool_loop
+from xspec.agents import json_choice, tool_loop
 
-AGENTS: dict[str, ModuleType] = {"tool_loop": tool_loop}
-"""kind → the module with its VERSION and `play`."""
+AGENTS: dict[str, ModuleType] = {"tool_loop": tool_loop, "json_choice": json_choice}
+"""kind → the module with its VERSION, `offer` and `play`."""

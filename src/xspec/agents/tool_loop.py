@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from xspec.agents.offer import Offer
+from xspec.agents.turns import Done, Ending, World, carry_out, step_row, stopped, text_of
 from xspec.records.rows import Place, Step
+from xspec.route.conversation import Tools
 from xspec.route.faults import AgentFault
 from xspec.spec.models import ToolLoopAgent
 
@@ -19,22 +21,9 @@ VERSION = 1
 """Raised on purpose when the loop behaves differently; the golden transcript test fails if it does so unraised."""
 
 
-class World(Protocol):
-    """What the loop needs of a benchmark's world."""
-
-    async def act(self, action: dict[str, Any], timeout_s: float) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the agent ended: `answered`, `step_limit`, `length`, `context_overflow`, `refused` or `content_filter`.
-
-    `answer` is the text it declared completion with; only `answered` has one.
-    """
-
-    how: str
-    answer: str | None
-    steps: int
+def offer(tools: Sequence[Mapping[str, Any]]) -> Offer:
+    """The tools go out as the protocol's own `tools`."""
+    return Offer(tools=Tools(tools) if tools else None)
 
 
 def assistant_message(reply: Mapping[str, Any], step: int) -> dict[str, Any]:
@@ -58,7 +47,7 @@ def _tool_call(call: Any, spare_id: str) -> dict[str, Any]:
         "type": "function",
         "function": {
             "name": str(called.get("name") or ""),
-            "arguments": _text(called.get("arguments")),
+            "arguments": text_of(called.get("arguments")),
         },
     }
 
@@ -90,17 +79,18 @@ async def play(
         message = assistant_message(reply.message, number)
         conversation.add(message)
         added.append(message)
-        done: list[dict[str, Any]] = []
+        done: list[Done] = []
         ending = _ending(reply, message, number + 1)
         try:
             if ending is None:
                 for call in message["tool_calls"]:
-                    result = await _carry_out(call, allowed, world, agent.tool_timeout_s, actions)
-                    done.append(result)
-                    conversation.add(result["message"])
-                    added.append(result["message"])
+                    one = await _carry_out(call, allowed, world, agent.tool_timeout_s, actions)
+                    done.append(one)
+                    result = {"role": "tool", "tool_call_id": call["id"], "content": one.content}
+                    conversation.add(result)
+                    added.append(result)
         finally:
-            record(_step(place, at, reply, message, done, added))
+            record(step_row(place, at, reply, done, added))
         added = []
         if ending is not None:
             return ending
@@ -108,15 +98,12 @@ async def play(
 
 
 def _ending(reply: "Reply", message: Mapping[str, Any], steps: int) -> Ending | None:
-    if reply.finish_reason == "length":
-        return Ending("length", None, steps)
-    if reply.finish_reason == "content_filter":
-        return Ending("content_filter", None, steps)
-    if message.get("tool_calls"):
-        return None
+    cut = stopped(reply, steps)
+    if cut is not None or message.get("tool_calls"):
+        return cut
     if reply.message.get("refusal"):
         return Ending("refused", None, steps)
-    return Ending("answered", _text(message["content"]), steps)
+    return Ending("answered", text_of(message["content"]), steps)
 
 
 async def _carry_out(
@@ -125,59 +112,10 @@ async def _carry_out(
     world: World,
     timeout_s: float,
     actions: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """One tool call: its action (None if it never reached the world), whether it failed, and the message that tells."""
+) -> Done:
     name, text = call["function"]["name"], call["function"]["arguments"]
-    action: dict[str, Any] | None = None
     try:
         arguments = orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
-        content, failed = f"error: the arguments are not valid JSON ({error}); nothing was done", True
-    else:
-        if name not in allowed:
-            content, failed = f"error: there is no tool {name!r}; nothing was done", True
-        elif not isinstance(arguments, dict):
-            content, failed = "error: the arguments must be a JSON object; nothing was done", True
-        else:
-            action = {"name": name, "arguments": arguments}
-            actions.append(action)
-            observation = await world.act(action, timeout_s)
-            content, failed = observation["content"], bool(observation["error"])
-    message = {"role": "tool", "tool_call_id": call["id"], "content": content}
-    return {"action": action, "error": failed, "message": message}
-
-
-def _step(
-    place: Place,
-    at: float,
-    reply: "Reply",
-    message: dict[str, Any],
-    done: Sequence[Mapping[str, Any]],
-    added: list[dict[str, Any]],
-) -> Step:
-    return Step(
-        run=place.run,
-        task=place.task,
-        take=place.take,
-        step=place.step,
-        at=at,
-        member=reply.member,
-        request_digest=reply.request_digest,
-        finish_reason=reply.finish_reason,
-        refusal=reply.message.get("refusal") or None,
-        actions=[{"action": item["action"], "error": item["error"]} for item in done],
-        added=added,
-    )
-
-
-def _text(value: Any) -> str:
-    """Text content of a message part; lists of text parts are joined, anything else is shown as JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(
-        isinstance(part, dict) and isinstance(part.get("text"), str) for part in value
-    ):
-        return "".join(part["text"] for part in value)
-    return orjson.dumps(value).decode()
+        return Done(None, True, f"error: the arguments are not valid JSON ({error}); nothing was done")
+    return await carry_out(name, arguments, allowed, world, timeout_s, actions)

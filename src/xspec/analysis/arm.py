@@ -72,7 +72,10 @@ def figures_by_group(
 
 
 def _estimates(
-    figures: TaskFigures, labels: np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None, resamples: int, seed: int
+    figures: TaskFigures,
+    labels: np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None,
+    resamples: int,
+    seed: int,
 ) -> dict[Metric, Estimate]:
     kept = None if labels is None else labels[figures.tasks]
     if not figures.has_valid_trial:

@@ -22,14 +22,14 @@ PRIMARY: Metric = "gap"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Arm `b` minus arm `a` in one metric. `tasks` counts those complete in both, `left_out` the others.
+    """Arm `b` minus arm `a` in one metric. `tasks` counts those complete in both, `left_out` numbers the others.
 
-    `invalid_share` compares the share of invalid trials, over all of which the tasks without a missing trial have.
+    `p_holm` is adjusted within the gap's contrasts and has no value for other metrics, whose verdicts go by `p`.
     """
 
     a: str
     b: str
-    metric: Metric | str
+    metric: Metric
     invalid_as_fail: bool
     contrast: Contrast
     p_holm: Figure
@@ -54,7 +54,9 @@ def compare_arms(
     A comparison of routes leads with `invalid_as_fail`: "valid only" conditions on the effect under study.
     Raises ValueError when the tables' tasks differ in number.
     """
-    per_arm = {arm: task_figures(table, k, invalid_as_fail=invalid_as_fail) for arm, table in outcomes.items()}
+    per_arm = {
+        arm: task_figures(table, k, invalid_as_fail=invalid_as_fail) for arm, table in outcomes.items()
+    }
     total = _task_count(outcomes)
     labels = None if clusters is None else np.asarray(clusters)
     found: list[Comparison] = []

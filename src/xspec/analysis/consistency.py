@@ -51,9 +51,9 @@ class TrialCounts:
 class Consistency:
     """The figures of one outcome table. `complete` and `incomplete` hold column numbers of the table.
 
-    The `…_invalid_as_fail` figures and the bounds (every invalid trial a pass or a fail) are over the tasks without a missing trial. `run_pct`
-    is the pass share of each run over its valid trials; its maximum and minimum drift apart as k grows, so
-    always state k.
+    The `…_invalid_as_fail` figures and the bounds (every invalid trial a pass or a fail) are over the tasks without
+    a missing trial. `run_pct` is the pass share of each run over its valid trials; its maximum and minimum drift
+    apart as k grows, so always state k.
     """
 
     k: int

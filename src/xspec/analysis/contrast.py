@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from xspec.analysis.consistency import Floats
@@ -66,11 +65,11 @@ def contrasts(
     tasks, columns = differences.shape
     if not tasks:
         return tuple(Contrast.undefined(Reason.NO_TASKS, margin_pp) for _ in range(columns))
-    estimates = mean_estimates(differences, clusters, value_range, resamples=resamples, seed=seed)
+    estimates = mean_estimates(differences, clusters, value_range, method="cluster-t")
     numbers = cluster_numbers(clusters, tasks)
     p_values = [Figure.undefined(Reason.FEW_CLUSTERS)] * columns
-    if (count := int(numbers.max()) + 1) >= MIN_CLUSTERS:
-        sums = cluster_sums(np.ascontiguousarray(differences), numbers, count)
+    if int(numbers.max()) + 1 >= MIN_CLUSTERS:
+        sums = cluster_sums(differences, numbers)
         p_values = [Figure(float(p)) for p in sign_flip_p(sums, resamples - 1, seed)]
     return tuple(
         Contrast(

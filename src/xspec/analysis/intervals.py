@@ -3,10 +3,12 @@
 The mean over all tasks is a ratio of cluster sums, S/M. Its cluster-robust standard error is that of Miller, "Adding
 Error Bars to Evals" (arXiv 2411.00640, appendix A), times G/(G-1). From it come
 
-- *bootstrap-t* (Efron 1981; Hall 1992): clusters are drawn with replacement, each resample gives
-  t* = (mean* - mean)/se*, and the quantiles of t* take the place of Student's. From 10 clusters on.
-- *cluster-t*: Student's t with G-1 degrees of freedom. With fewer than 10 clusters, and where the bootstrap has no
-  finite quantile.
+- *bootstrap-t* (Efron 1981; Hall 1992), for the figures of an arm: clusters are drawn with replacement, each resample
+  gives t* = (mean* - mean)/se*, and the quantiles of t* take the place of Student's. Rates near an end of their range
+  are skewed, and Student's t covers 89-93% there where this covers 95% and more.
+- *cluster-t*: Student's t with G-1 degrees of freedom, for differences: pairing makes them nearly symmetric, and with
+  their many zeros it is bootstrap-t that covers 92-93% at 30 tasks. Also for figures with fewer than 10 clusters, and
+  where the bootstrap has no finite quantile.
 - *exact bound*: when fewer than 5 clusters depart from a common value at the end of the range (all pass, all fail)
   or, for differences, from 0, the spread can't be judged. But if the departing share of clusters is at most u
   (Clopper-Pearson, one-sided; with no departure the rule of three), then the mean is at most u times the range away.
@@ -32,6 +34,7 @@ from xspec.analysis.resampling import (
 )
 
 Method = Literal["bootstrap-t", "cluster-t", "exact bound"]
+"""How an interval came about; the first two can be asked for."""
 LEVEL = 0.95
 FEW_DEPARTURES = 5
 
@@ -50,8 +53,9 @@ class Interval:
 class Estimate:
     """A mean over tasks with its uncertainty. Percent for rates, percentage points for differences.
 
-    Without a value there is no interval either; `reason` says why either is missing. `se` is the cluster-robust
-    standard error. `departing` counts the clusters that differ from the common value, where there is one.
+    Without a value there is no interval either. `reason` says why either is missing, or why the interval is no finer
+    than an exact bound. `se` is the cluster-robust standard error. `departing` counts the clusters that differ from
+    the common value, where there is one.
     """
 
     value: float | None
@@ -99,7 +103,7 @@ class ClusterSums:
 def summed(values: Floats, numbers: Ints) -> ClusterSums:
     """Sum columns of per-task values by cluster; at least one task. The standard error is 0 with one cluster."""
     clusters = int(numbers.max()) + 1
-    sums, sizes = cluster_sums(values, numbers, clusters), np.bincount(numbers).astype(np.float64)
+    sums, sizes = cluster_sums(values, numbers), np.bincount(numbers).astype(np.float64)
     means = values.mean(axis=0)
     residuals = sums - sizes[:, np.newaxis] * means
     variance = (residuals**2).sum(axis=0) / len(values) ** 2 * clusters / max(clusters - 1, 1)
@@ -111,20 +115,25 @@ def mean_estimates(
     clusters: ArrayLike | None,
     value_range: Range = RATE,
     *,
+    method: Method = "bootstrap-t",
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[Estimate, ...]:
     """Estimates of the means of the columns of `values`, tasks by figures, in percent.
 
-    `clusters` has a label a task, or is None if each task is its own cluster.
+    `clusters` has a label a task, or is None if each task is its own cluster. `method` is the one used where the
+    data allow it; `resamples` and `seed` matter to bootstrap-t only. Raises ValueError for too few resamples to have
+    the quantiles.
     """
     tasks, columns = values.shape
     if not tasks:
         return tuple(Estimate.undefined(Reason.NO_TASKS) for _ in range(columns))
     numbers = cluster_numbers(clusters, tasks)
     total = summed(values, numbers)
-    students = _bootstrap_t(total, level, resamples, seed)
+    students = np.full((2, columns), np.inf)
+    if method == "bootstrap-t" and total.clusters >= MIN_CLUSTERS:
+        students = _bootstrap_t(total, level, resamples, seed)
     return tuple(
         _estimate(values[:, j], numbers, total, j, value_range, level, students[:, j]) for j in range(columns)
     )
@@ -142,7 +151,7 @@ def _estimate(
     clusters, tasks = total.clusters, len(values)
     mean, se = float(total.means[column]), float(total.se[column])
     departing, common = min(
-        (np.unique(numbers[values != common]).size, common) for common in value_range.common
+        (np.unique(numbers[np.abs(values - common) > 1e-12]).size, common) for common in value_range.common
     )
     interval: Interval | None = None
     reason: Reason | None = None
@@ -157,37 +166,41 @@ def _estimate(
     elif se <= 1e-12:
         reason = Reason.NO_SPREAD
     else:
-        quantile = t_quantile((1 + level) / 2, clusters - 1)
-        low, high, method = mean - quantile * se, mean + quantile * se, "cluster-t"
-        if clusters >= MIN_CLUSTERS and np.isfinite(students).all():
-            low, high, method = mean - float(students[1]) * se, mean - float(students[0]) * se, "bootstrap-t"
-        interval = Interval(
-            100 * max(low, value_range.low),
-            100 * min(high, value_range.high),
-            "bootstrap-t" if method == "bootstrap-t" else "cluster-t",
-            level,
-        )
+        method: Method = "cluster-t"
+        lower = upper = t_quantile((1 + level) / 2, clusters - 1)
+        if np.isfinite(students).all():
+            method, upper, lower = "bootstrap-t", -float(students[0]), float(students[1])
+        low, high = max(mean - lower * se, value_range.low), min(mean + upper * se, value_range.high)
+        interval = Interval(100 * low, 100 * high, method, level)
     return Estimate(100 * mean, interval, 100 * se, tasks, clusters, reason, departing)
 
 
 def _bootstrap_t(total: ClusterSums, level: float, resamples: int, seed: int) -> Floats:
     """Lower and upper quantile of t* by column; infinite where resamples without spread reach the quantile."""
-    clusters, columns = total.sums.shape
-    if clusters < MIN_CLUSTERS:
-        return np.full((2, columns), np.inf)
+    tail = round((1 - level) / 2 * (resamples + 1))
+    if tail < 1:
+        raise ValueError(f"{resamples} resamples have no quantile beyond {level:g}: take 1,000 or more")
+    clusters = total.clusters
     counts = resample_counts(clusters, resamples, seed)
     sizes = total.sizes[:, np.newaxis]
-    # Σ w (S - m·mean*)² = Σ w S² - 2 mean* Σ w S m + mean*² Σ w m², so that three products do for all resamples.
+    # Σ w (S - m·mean*)² = Σ w S² - 2 mean* Σ w S m + mean*² Σ w m², so that one product does for all resamples.
     # Taking the mean off first keeps the subtraction from losing digits.
     sums = total.sums - sizes * total.means
-    tasks = counts @ sizes
-    means = counts @ sums / tasks
-    squares = counts @ sums**2 - 2 * means * (counts @ (sums * sizes)) + means**2 * (counts @ sizes**2)
-    spread = np.sqrt(np.maximum(squares, 0) * clusters / (clusters - 1)) / tasks
+    columns = sums.shape[1]
+    parts = np.concatenate([sums, sums**2, sums * sizes, sizes, sizes**2], axis=1)
+    # Resamples last: each figure's values then lie side by side in memory.
+    product = np.ascontiguousarray(parts.T) @ counts.T
+    tasks, squared = product[-2], product[-1]
+    means = product[:columns] / tasks
+    squares = means * squared - 2 * product[2 * columns : 3 * columns]
+    squares *= means
+    squares += product[columns : 2 * columns]
+    spread = np.sqrt(np.maximum(squares, 0) * (clusters / (clusters - 1))) / tasks
     flat = spread <= 1e-9
-    students = np.where(
-        flat, np.where(np.abs(means) <= 1e-9, 0.0, np.inf) * np.sign(means), means / np.where(flat, 1, spread)
-    )
-    tail = round((1 - level) / 2 * (resamples + 1))
-    ordered = np.partition(students, (tail - 1, resamples - tail), axis=0)
-    return np.stack([ordered[tail - 1], ordered[resamples - tail]])
+    spread[flat] = 1.0
+    students = means / spread
+    if flat.any():
+        still = np.abs(means[flat]) <= 1e-9
+        students[flat] = np.where(still, 0.0, np.copysign(np.inf, means[flat]))
+    students.partition((tail - 1, resamples - tail), axis=1)
+    return np.stack([students[:, tail - 1], students[:, resamples - tail]])

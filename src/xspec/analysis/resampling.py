@@ -33,18 +33,20 @@ def cluster_numbers(labels: ArrayLike | None, tasks: int) -> Ints:
     return np.unique(array, return_inverse=True)[1].astype(np.int64)
 
 
-def cluster_sums(values: Floats, numbers: Ints, clusters: int) -> Floats:
-    """Sums of the rows of `values` (tasks first) by cluster."""
-    sums = np.zeros((clusters, *values.shape[1:]))
-    np.add.at(sums, numbers, values)
-    return sums
+def cluster_sums(values: Floats, numbers: Ints) -> Floats:
+    """Sums of the rows of `values` (tasks first) by cluster; every number from 0 to the largest occurs."""
+    order = np.argsort(numbers, kind="stable")
+    starts = np.searchsorted(numbers[order], np.arange(int(numbers.max(initial=-1)) + 1))
+    if not starts.size:
+        return np.zeros((0, *values.shape[1:]))
+    return np.asarray(np.add.reduceat(values[order], starts, axis=0), dtype=np.float64)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)  # arms, and their groups of tasks, mostly have the same numbers of clusters
 def resample_counts(clusters: int, resamples: int, seed: int) -> Floats:
     """How often each cluster stands in each bootstrap resample: (resamples, clusters), rows sum to `clusters`."""
-    drawn = np.random.default_rng(seed).integers(0, clusters, (resamples, clusters), dtype=np.int32)
-    drawn += (np.arange(resamples, dtype=np.int32) * clusters)[:, np.newaxis]
+    drawn = np.random.default_rng(seed).integers(0, clusters, (resamples, clusters))
+    drawn += np.arange(0, resamples * clusters, clusters)[:, np.newaxis]
     counts = np.bincount(drawn.ravel(), minlength=resamples * clusters)
     table = counts.reshape(resamples, clusters).astype(np.float64)
     table.flags.writeable = False
@@ -62,6 +64,6 @@ def sign_patterns(clusters: int, draws: int, seed: int) -> tuple[Floats, bool]:
         bits = np.arange(2**clusters)[:, np.newaxis] >> np.arange(clusters) & 1
     else:
         bits = np.random.default_rng(seed).integers(0, 2, (draws, clusters), dtype=np.int8)
-    signs = 1.0 - 2.0 * bits
+    signs: Floats = 1.0 - 2.0 * bits.astype(np.float64)
     signs.flags.writeable = False
     return signs, exact

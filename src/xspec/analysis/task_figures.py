@@ -30,14 +30,13 @@ PAIRWISE: frozenset[Metric] = frozenset({"disagreement"})
 class TaskFigures:
     """Fractions by complete task (rows, in the order of `tasks`) and metric (columns, in the order of `METRICS`).
 
-    `tasks` holds column numbers of the outcome table. `invalid` is each task's share of invalid trials. With a
-    single run the column of a pairwise metric is 0 and means nothing: `trials` tells.
+    `tasks` holds column numbers of the outcome table, `trials` how many count for each. With a single run the
+    column of a pairwise metric is 0 and means nothing: see `defined`.
     """
 
     k: int
     tasks: NDArray[np.int64]
     values: Floats
-    invalid: Floats
     trials: NDArray[np.int64]
     has_valid_trial: bool
 
@@ -50,10 +49,6 @@ class TaskFigures:
     def on(self, tasks: NDArray[np.int64]) -> Floats:
         """The values of these tasks, which must be among `self.tasks` (sorted)."""
         return self.values[np.searchsorted(self.tasks, tasks)]
-
-    def invalid_on(self, tasks: NDArray[np.int64]) -> Floats:
-        """The invalid share of these tasks."""
-        return self.invalid[np.searchsorted(self.tasks, tasks)]
 
 
 def task_figures(outcomes: ArrayLike, k: int, *, invalid_as_fail: bool = False) -> TaskFigures:
@@ -89,7 +84,6 @@ def task_figures(outcomes: ArrayLike, k: int, *, invalid_as_fail: bool = False) 
         k=k,
         tasks=np.flatnonzero(complete),
         values=np.stack([columns[metric] for metric in METRICS], axis=1),
-        invalid=(table == OutcomeCode.INVALID).mean(axis=0)[complete] if runs else np.zeros(len(c)),
         trials=n,
         has_valid_trial=has_valid_trial,
     )

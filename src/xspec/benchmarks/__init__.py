@@ -22,6 +22,7 @@ class Launch:
 
 BENCHMARKS: dict[str, Launch] = {
     "agentdojo": Launch(_HERE / "agentdojo.py", packages=("agentdojo", "pydantic")),
+    "choices": Launch(_HERE / "choices.py"),
 }
 
 

@@ -10,6 +10,7 @@ VERBS = {
     "reproduce": "execute a stored or exported spec again",
     "replay": "serve stored replies again, and see whether worlds and verdicts are the same",
     "export": "a stored spec as one file, for another machine",
+    "doctor": "is this route fit to be measured through? one line a finding, with what to do",
     "query": "SQL over what is stored",
     "ui": "the MLflow UI over what is stored",
     "project": "bring Parquet and MLflow up to date with the journals",

@@ -1,10 +1,11 @@
 """What a command says when it is done: the report of its arms, what stopped it, and how to go on."""
 
 import shlex
-import sys
 
 from rich.console import Console
 
+from xspec.cli.projection import bring_up_to_date
+from xspec.cli.say import say
 from xspec.experiment.execute import SweepEnd
 from xspec.report.build import build_report
 from xspec.report.load import load_records
@@ -30,6 +31,7 @@ def tell_end(end: SweepEnd, store: Store) -> int:
     elif end.stopped is not None:
         say(f"stopped: {end.stopped}")
         say(f"once that is mended, go on with {_command(end)}")
+    bring_up_to_date(store)
     return end.exit_code()
 
 
@@ -38,8 +40,3 @@ def _command(end: SweepEnd) -> str:
     return (
         shlex.join(["python", "-m", "xspec", *commands.pop()]) if len(commands) == 1 else "the same command"
     )
-
-
-def say(line: str) -> None:
-    """One line to standard error."""
-    print(f"xspec: {line}", file=sys.stderr)

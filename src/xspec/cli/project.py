@@ -20,5 +20,9 @@ def main(arguments: list[str]) -> int:
         print(nothing_stored(options.store))
         return 0
     done = project_all(store)
-    print(f"{there} executions in {options.store}; MLflow lacked {done} of them" if done else "nothing was pending")
+    print(
+        f"{there} executions in {options.store}; MLflow lacked {done} of them"
+        if done
+        else "nothing was pending"
+    )
     return 0

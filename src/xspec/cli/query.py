@@ -5,15 +5,19 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TextIO
 
+import duckdb
+
 from xspec.cli.parser import VerbParser
-from xspec.errors import UserError, XspecError
+from xspec.cli.projection import bring_up_to_date
+from xspec.errors import UserError
 from xspec.report.views import VIEWS, open_views
 from xspec.spec.store import Store
-from xspec.tracking.project import project_all, project_tables_of
+from xspec.tracking.project import project_tables_of
 
 _AT_ONCE = 10_000
 _TABLE_ROWS = 1_000
@@ -38,25 +42,20 @@ def main(arguments: list[str]) -> int:
     names, rows = run_query(store, options.sql)
     {"table": write_table, "json": write_json, "csv": write_csv}[options.format](names, rows, sys.stdout)
     sys.stdout.flush()
-    try:
-        project_all(store)
-    except XspecError as error:
-        print(f"xspec: {error}", file=sys.stderr)
+    bring_up_to_date(store)
     return 0
 
 
 def run_query(store: Store, sql: str) -> tuple[list[str], Rows]:
     """Column names and rows of one SELECT. Raises UserError, in one line, for anything else."""
-    import duckdb
-
     connection = open_views(store)
-    try:
+    with _failures_in_one_line():
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UserError("a query is one SELECT (or DESCRIBE, SUMMARIZE, WITH … SELECT); nothing can be written")
+            raise UserError(
+                "a query is one SELECT (or DESCRIBE, SUMMARIZE, WITH … SELECT); nothing can be written"
+            )
         connection.execute(statements[0])
-    except duckdb.Error as error:
-        raise UserError(f"the query failed: {_one_line(error)}; views are {', '.join(VIEWS)}") from None
     names = [str(column[0]) for column in connection.description or ()]
     return names, _rows(connection)
 
@@ -105,9 +104,22 @@ def write_csv(names: list[str], rows: Rows, out: TextIO) -> None:
         writer.writerow([_flat(_plain(value)) for value in row])
 
 
-def _rows(connection: Any) -> Rows:
-    while batch := connection.fetchmany(_AT_ONCE):
+def _rows(connection: duckdb.DuckDBPyConnection) -> Rows:
+    while True:
+        with _failures_in_one_line():
+            batch = connection.fetchmany(_AT_ONCE)
+        if not batch:
+            return
         yield from batch
+
+
+@contextmanager
+def _failures_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        lines = str(error).split("\n\n")[0].split()
+        raise UserError(f"the query failed: {' '.join(lines)}; views are {', '.join(VIEWS)}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -143,8 +155,3 @@ def _cell(value: Any) -> str:
     text = " ".join(str(_flat(plain)).split())
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
-
-
-def _one_line(error: Exception) -> str:
-    lines = str(error).split("\n\n")[0].splitlines()
-    return " ".join(" ".join(lines).split())

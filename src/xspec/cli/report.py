@@ -5,6 +5,7 @@ import sys
 from rich.console import Console
 
 from xspec.cli.parser import VerbParser
+from xspec.cli.projection import bring_up_to_date
 from xspec.errors import UserError
 from xspec.report.build import build_report
 from xspec.report.json_form import report_json
@@ -35,4 +36,6 @@ def main(arguments: list[str]) -> int:
         print(nothing_stored(options.store))
     else:
         print_report(report, Console())
+    sys.stdout.flush()
+    bring_up_to_date(store)
     return 0

@@ -11,7 +11,7 @@ from xspec.experiment.execute import execute
 from xspec.experiment.lock import differences
 from xspec.records.executions import executions_of
 from xspec.spec.bundle import unbundle
-from xspec.spec.models import ExperimentSpec
+from xspec.spec.models import ExperimentSpec, Member
 from xspec.spec.store import Store
 
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     compiled = Compiled(
         spec,
         arm=_label(store, spec.id),
-        workers=options.workers or (16 if spec.route.members[0].kind == "rehearsal" else 4),
+        workers=options.workers or _workers(spec.route.members[0]),
         max_invalid_share=0.05,
         command=("reproduce", spec.id, "--resume", *elsewhere),
         accept_lock_change=options.accept_lock_change,
@@ -60,6 +60,13 @@ def _spec(store: Store, what: str) -> ExperimentSpec:
     except OSError as error:
         raise StoreError(f"{what} cannot be read: {error.strerror}") from None
     return unbundle(store, data, what)
+
+
+def _workers(member: Member) -> int:
+    """Trials at once where the user names no number: what the member was made to bear."""
+    if member.kind == "rehearsal":
+        return 16
+    return member.n_parallel if member.kind == "local" else 4
 
 
 def _label(store: Store, spec_id: str) -> str | None:

@@ -29,6 +29,8 @@ def run(arguments: Sequence[str]) -> int:
     overrides, multirun = split_arguments(arguments)
     command = tuple(argument for argument in arguments if argument not in FLAGS)
     arms, store = compile_arms(overrides, multirun, command)
+    for warning in dict.fromkeys(warning for arm in arms for warning in arm.warnings):
+        print(f"xspec: {warning}", file=sys.stderr)
     if multirun and launcher_of(overrides) != "basic":
         from xspec.cli.sweep import launch
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from xspec.cli.launcher import launcher_of
 from xspec.cli.orphan import end_with_parent
+from xspec.cli.say import say
 from xspec.errors import UserError, XspecError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.execute import ArmEnd, SweepEnd, execute, newest_execution
@@ -27,7 +28,7 @@ _FROZEN = "XSPEC_SWEEP"
 def launch(overrides: Sequence[str], arms: Sequence[Compiled], store: Store, command: Sequence[str]) -> int:
     """Runs the jobs; tells how each arm ended and returns the exit code."""
     from xspec.cli.hydra_run import hydra_run
-    from xspec.cli.outcome import say, tell_end
+    from xspec.cli.outcome import tell_end
 
     launcher = launcher_of(overrides)
     frozen = {"conf": conf_digest(conf_dir()), "specs": [a.spec.id for a in arms], "command": list(command)}

@@ -16,7 +16,9 @@ def main(arguments: list[str]) -> int:
         prog="python -m xspec ui", description="Serves the MLflow UI on loopback until it is interrupted."
     )
     parser.add_argument("--store", default="mlruns", metavar="PATH")
-    parser.add_argument("--port", type=int, metavar="P", help="default 5000, or a free one; 0 takes a free one")
+    parser.add_argument(
+        "--port", type=int, metavar="P", help="default 5000, or a free one; 0 takes a free one"
+    )
     options = parser.parse_args(arguments)
     if options.port is not None and not 0 <= options.port < 65_536:
         raise UserError(f"--port {options.port}: give a number from 0 to 65535")

@@ -91,8 +91,8 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
 def undated_models(spec: ExperimentSpec) -> list[str]:
     """A warning for each member whose model id may be pointed at another model without notice."""
     return [
-        f"{member.model} (member {member.name}) is an undated model id: the provider may point it at another model at any "
-        "time; better is a dated id, or provider.expect_served=… with the dated id it stands for today"
+        f"{member.model} (member {member.name}) is an undated model id: the provider may point it at another "
+        "model at any time; better is a dated id, or provider.expect_served=… with the dated id it stands for today"
         for member in spec.route.members
         if member.kind == "openai"
         and not names_a_date(member.model)
@@ -171,12 +171,13 @@ def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
     members = _members(provider)
     floating = route.mode == "floating"
     if floating and len(members) < 2:
-        raise SpecError(
-            f"route=floating needs more than one member, and provider {provider.name} has no pool; add one: "
-            "provider.pool=[{name: second, base_url: …, api_key_env: …}] (what a member leaves out it shares)"
-            if provider.kind != "local"
-            else "route=floating needs more than one member, and provider local has one; leave out the route"
+        remedy = (
+            "can have none; leave out route=floating"
+            if provider.kind == "local"
+            else "has no pool; add one: provider.pool=[{name: second, base_url: …, api_key_env: …}] "
+            "(what a member leaves out it shares)"
         )
+        raise SpecError(f"route=floating needs more than one member, and provider {provider.name} {remedy}")
     if route.proxy is not None:
         check_proxy(route.proxy)
     if not floating and isinstance(provider, OpenAIProvider):

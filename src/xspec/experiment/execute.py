@@ -14,6 +14,7 @@ from xspec.experiment.lock import key_fingerprints
 from xspec.experiment.progress import ProgressDisplay
 from xspec.experiment.resources import Resources
 from xspec.experiment.schedule import order
+from xspec.experiment.started import check_startable
 from xspec.experiment.trial import ROUTE_CAUSE, TrialInput, TrialRunner
 from xspec.records.executions import executions_of
 from xspec.records.rows import Trial
@@ -85,7 +86,8 @@ def execute(
         if finished is not None:
             end.arms.append(finished)
         else:
-            key_fingerprints(arm.spec)  # a missing key is told before anything is begun
+            key_fingerprints(arm.spec)  # a missing key or model is told before anything is begun
+            check_startable(arm.spec)
             to_do.append(arm)
     with contextlib.ExitStack() as stack:
         executions: list[ArmExecution] = []

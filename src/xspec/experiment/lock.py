@@ -17,8 +17,9 @@ from typing import Any
 
 import xspec
 from xspec.errors import UserError
+from xspec.local.model import ENGINE
 from xspec.route.keys import fingerprint, read_key
-from xspec.spec.models import ExperimentSpec, OpenAIMember
+from xspec.spec.models import ExperimentSpec, LocalMember, OpenAIMember
 from xspec.spec.store import write_whole
 
 PACKAGES = ("hydra-core", "omegaconf", "openai", "httpx2", "tenacity", "pydantic", "orjson")
@@ -53,7 +54,7 @@ def make_lock(
         "must_match": {
             "python": platform.python_version(),
             "platform": f"{platform.system()} {platform.machine()}",
-            "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+            "packages": {name: importlib.metadata.version(name) for name in _packages(spec)},
             "code": _code_digest(root),
             "worker": dict(worker_package),
             "manifest": spec.benchmark.manifest,
@@ -68,6 +69,12 @@ def make_lock(
         "bindings": dict(bindings),
         "served": {},
     }
+
+
+def _packages(spec: ExperimentSpec) -> tuple[str, ...]:
+    """The packages that a result depends on; the engine of a local model is one of them."""
+    local = any(isinstance(member, LocalMember) for member in spec.route.members)
+    return (*PACKAGES, ENGINE) if local else PACKAGES
 
 
 def write_lock(path: Path, lock: Mapping[str, Any]) -> None:

@@ -1,6 +1,5 @@
-"""What trials need besides their spec: benchmark workers, the simulated model, routes. The arms share them."""
+"""What trials need besides their spec: benchmark workers, model servers, routes. The arms share them."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -11,12 +10,8 @@ from typing import Any, Self
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import UserError
 from xspec.experiment.arm_execution import ArmExecution
-from xspec.experiment.rehearse import rehearsal_config, rehearsal_members
-from xspec.records.rows import Place
-from xspec.rehearsal.address import TrialAddress, member_key, trial_path
-from xspec.rehearsal.process import RehearsalServer
+from xspec.experiment.started import StartedServers
 from xspec.route.client import Route
-from xspec.route.members import Binding
 from xspec.route.pacing import Pacers
 from xspec.route.shared_pace import runtime_folder
 from xspec.spec.canonical import canonical_bytes, digest_of
@@ -35,15 +30,15 @@ class Resources:
         self._pools: dict[bytes, WorkerPool] = {}
         self._packages: dict[bytes, dict[str, str]] = {}
         self._pacers = Pacers(workers, runtime_folder())
-        self._rehearsal: dict[bytes, str] = {}
-        self._servers: list[RehearsalServer] = []
+        self._servers = StartedServers(self._stack, self._log)
 
     async def __aenter__(self) -> Self:
         self._stack.callback(self._pacers.close)
         try:
             for execution in self._executions:
                 await self._open_pool(execution.spec.benchmark)
-            await self._start_rehearsals()
+            specs = [execution.spec for execution in self._executions]
+            await self._servers.start(specs, self._store, self.pool)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -55,8 +50,8 @@ class Resources:
         await self._stack.aclose()
 
     async def wait_crashed(self) -> None:
-        """Raises RouteStopped once a simulated model has ended by itself; returns only if there is none to watch."""
-        await asyncio.gather(*(server.wait_crashed() for server in self._servers))
+        """Raises RouteStopped once a model server has ended by itself; returns only if there is none to watch."""
+        await self._servers.wait_crashed()
 
     def pool(self, spec: ExperimentSpec) -> WorkerPool:
         """The workers of the spec's benchmark."""
@@ -68,7 +63,7 @@ class Resources:
 
     def addresses(self, spec: ExperimentSpec) -> dict[str, str]:
         """Base URL of each member that was started here."""
-        return {m.name: self._rehearsal[_key(spec.benchmark)] for m in rehearsal_members(spec)}
+        return self._servers.addresses(spec)
 
     def route(self, execution: ArmExecution) -> Route:
         """The guarded route of one execution; closed with these resources."""
@@ -77,7 +72,7 @@ class Resources:
             self._store.spec_bytes(spec.id),
             self._store.spec_path(spec.id),
             environ=os.environ,
-            bindings=self._bindings(execution),
+            bindings=self._servers.bindings(spec, execution.nonce),
             record=execution.record_attempt,
             fingerprints=execution.lock["must_match"]["keys"],
             references={member: dict(settled) for member, settled in execution.references.items()},
@@ -87,18 +82,6 @@ class Resources:
         )
         self._stack.push_async_callback(route.aclose)
         return route
-
-    def _bindings(self, execution: ArmExecution) -> dict[str, Binding]:
-        bindings = {}
-        for member in rehearsal_members(execution.spec):
-            key = member_key(member.model_dump(mode="python"))
-
-            def path(place: Place, key: str = key) -> str:
-                address = TrialAddress(execution.nonce(place.run, place.task), key, place.run, place.task)
-                return trial_path(address) + "/chat/completions"
-
-            bindings[member.name] = Binding(self.addresses(execution.spec)[member.name], path)
-        return bindings
 
     async def _open_pool(self, benchmark: BenchmarkSpec) -> None:
         key = _key(benchmark)
@@ -118,18 +101,6 @@ class Resources:
             raise UserError(_changed_manifest(self._store.json_blob(benchmark.manifest), manifest))
         self._pools[key] = pool
         self._packages[key] = manifest["package"]
-
-    async def _start_rehearsals(self) -> None:
-        """One simulated model for each benchmark whose arms want one: it plays that benchmark's solutions."""
-        wanted: dict[bytes, list[ExperimentSpec]] = {}
-        for execution in self._executions:
-            if rehearsal_members(execution.spec):
-                wanted.setdefault(_key(execution.spec.benchmark), []).append(execution.spec)
-        for key, specs in wanted.items():
-            config = await rehearsal_config(specs, self._store, self._pools[key])
-            server = await self._stack.enter_async_context(RehearsalServer(self._log("rehearsal")))
-            self._rehearsal[key] = await server.start(config)
-            self._servers.append(server)
 
     def _log(self, name: str) -> Path:
         """Where a process started for these executions writes its complaints: the first execution's folder."""

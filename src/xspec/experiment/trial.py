@@ -38,9 +38,7 @@ class TrialInput:
     def conversation(self) -> Conversation:
         """The messages and body fields that every trial of the task begins with."""
         offer = self.offer
-        return Conversation(
-            self.system, self.instruction, offer.tools, response_format=offer.response_format
-        )
+        return Conversation(self.system, self.instruction, offer.tools, response_format=offer.response_format)
 
 
 @dataclass(slots=True)

@@ -99,6 +99,14 @@ class ExecutionFolder:
         assert isinstance(data, dict)
         return data
 
+    def replayed(self) -> tuple[int, int] | None:
+        """(identical, all) of the last replay of the whole execution (see xspec.experiment.replay); None if none."""
+        try:
+            data = json.loads((self.path / "replay.json").read_bytes())
+            return int(data["identical"]), int(data["trials"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def rows(self, *kinds: str) -> Iterator[dict[str, Any]]:
         """Rows of the named kinds over all stints, in order."""
         for stint in self.stints():

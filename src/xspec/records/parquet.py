@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from xspec.errors import StoreError
 from xspec.records.executions import ExecutionFolder
@@ -27,7 +27,7 @@ from xspec.records.parquet_rows import Row, StintCounts, StintRows
 from xspec.spec.store import Store, write_whole
 
 _ROWS_AT_ONCE = 20_000
-_UNFINISHED = ".unfinished-"
+_LOCK = ".lock"
 
 
 def parquet_folder(folder: ExecutionFolder) -> Path:
@@ -52,24 +52,32 @@ def project_parquet(store: Store, folder: ExecutionFolder) -> bool:
     """
     if is_current(folder, journal_sizes(folder)):
         return False
+    with projecting(folder) as target:
+        done = _projected(folder)
+        for stint, size in journal_sizes(folder).items():
+            if done.get(str(stint), {}).get("journal_bytes") != size:
+                counts = _write_set(store, folder, stint)
+                done[str(stint)] = {"journal_bytes": size, **asdict(counts)}
+                mark = {"layout": PARQUET_LAYOUT, "stints": done}
+                write_whole(target / "stints.json", json.dumps(mark, indent=1).encode())
+    return True
+
+
+@contextmanager
+def projecting(folder: ExecutionFolder) -> Iterator[Path]:
+    """The execution's Parquet folder, held by this process alone and clear of what a killed one left half-written."""
     target = parquet_folder(folder)
     try:
         target.mkdir(exist_ok=True)
-        with held(target / ".lock"):
-            for left in target.glob(f"{_UNFINISHED}*"):
-                left.unlink()
-            done = _projected(folder)
-            for stint, size in journal_sizes(folder).items():
-                if done.get(str(stint), {}).get("journal_bytes") != size:
-                    counts = _write_set(store, folder, stint)
-                    done[str(stint)] = {"journal_bytes": size, **asdict(counts)}
-                    mark = {"layout": PARQUET_LAYOUT, "stints": done}
-                    write_whole(target / "stints.json", json.dumps(mark, indent=1).encode())
+        with held(target / _LOCK):
+            for left in target.glob(".*"):
+                if left.name != _LOCK:
+                    left.unlink()
+            yield target
     except OSError as error:
         raise StoreError(
             f"{target} cannot be written ({error.strerror}); free space, or copy the store to where it can be"
         ) from None
-    return True
 
 
 def stint_counts(folder: ExecutionFolder) -> StintCounts:
@@ -116,7 +124,7 @@ def current_trials(folder: ExecutionFolder) -> list[Row]:
 @contextmanager
 def whole_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     """A writer whose file appears at `path` when the context ends, all of it or nothing."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_UNFINISHED)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         os.chmod(temporary, 0o644)
         with os.fdopen(handle, "wb") as file:
@@ -197,4 +205,6 @@ def _strata(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
 @functools.lru_cache(maxsize=16)
 def _strata_of(path: Path) -> dict[str, dict[str, Any]]:
     tasks = json.loads(path.read_bytes())["tasks"]
-    return {row["id"]: {name: row.get(name) for name in ("cluster", "stratum", "difficulty")} for row in tasks}
+    return {
+        row["id"]: {name: row.get(name) for name in ("cluster", "stratum", "difficulty")} for row in tasks
+    }

@@ -4,7 +4,7 @@ Times are UTC without a zone, to the microsecond; durations are seconds. A colum
 beside each column stand in docs/store.md too, which a test compares with this file.
 """
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 
 PARQUET_LAYOUT = 1
 """Raised when a column is added, dropped or changes its type: files of an older layout are then written again."""
@@ -58,7 +58,9 @@ STEPS = pa.schema(
         column("step", pa.int32(), "from 0"),
         column("at", TIME, "when the step was begun"),
         column("request_digest", pa.string(), "`sha256:…` of the request that began it"),
+        column("member", pa.string(), "member of the route that answered"),
         column("finish_reason", pa.string(), "as the model's server said"),
+        column("refusal", pa.string(), "what the model said instead of an answer, if it refused"),
         column("tools", TEXTS, "names of the tools called, in order (`code` for a code block)"),
         column("failed_actions", pa.int32(), "how many of the actions failed"),
         column("actions", pa.string(), "JSON list: each action sent to the world, and whether it failed"),

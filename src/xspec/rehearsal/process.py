@@ -1,130 +1,26 @@
-"""The parent's side of the server process: start it, watch it, end it."""
+"""The parent's side of the simulated model's process."""
 
-import asyncio
-import os
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
-import orjson
-
-from xspec.errors import RouteStopped
-
-ENVIRONMENT = (
-    "PATH",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "VIRTUAL_ENV",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-)
-"""What the server process inherits. It needs no key, so it gets none."""
-
-LOG_TAIL = 2000
+from xspec.servers.process import ServerProcess
 
 
-class RehearsalServer:
+class RehearsalServer(ServerProcess):
     """The simulated model in its own process, for as long as the context lasts.
 
         async with RehearsalServer(log) as server:
-            base_url = await server.start(config)      # "http://127.0.0.1:49152"
+            base_url = await server.start({"members": …, "tasks": …})      # "http://127.0.0.1:49152"
 
-    The process has its own session, so that Ctrl-C in a terminal reaches the parent alone, which may finish
-    what it has begun; if the parent is killed, the server ends with its stdin.
+    Raises RouteStopped with the cause `rehearsal_died`.
     """
 
     def __init__(self, log: Path, *, ready_timeout_s: float = 30.0, end_timeout_s: float = 5.0) -> None:
-        self._log = log
-        self._ready_timeout_s = ready_timeout_s
-        self._end_timeout_s = end_timeout_s
-        self._process: asyncio.subprocess.Process | None = None
-        self._base_url: str | None = None
-        self._closing = False
-
-    async def start(self, config: Mapping[str, Any]) -> str:
-        """Start the server with {"members": …, "tasks": …} and return `http://127.0.0.1:<port>`.
-
-        Raises RouteStopped (cause `rehearsal_died`) if it does not come up, with the end of its log.
-        """
-        if self._process is not None:
-            raise RuntimeError("this rehearsal server was started before")
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-P", "-m", "xspec.rehearsal.server", "--config", "-"),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-                start_new_session=True,
-            )
-        try:
-            port = await asyncio.wait_for(self._handshake(self._process, config), self._ready_timeout_s)
-        except (TimeoutError, OSError, ValueError, KeyError) as error:
-            await self.aclose()
-            raise self._died("did not start") from error
-        self._base_url = f"http://127.0.0.1:{port}"
-        return self._base_url
-
-    @property
-    def base_url(self) -> str:
-        """The address, without a path. Raises RuntimeError before `start`."""
-        if self._base_url is None:
-            raise RuntimeError("the rehearsal server has not been started")
-        return self._base_url
-
-    @property
-    def pid(self) -> int | None:
-        """The process id; None before `start`."""
-        return None if self._process is None else self._process.pid
-
-    def check(self) -> None:
-        """Raises RouteStopped if the process has ended although nobody closed it."""
-        if self._process is not None and self._process.returncode is not None and not self._closing:
-            raise self._died(f"ended with code {self._process.returncode}")
-
-    async def wait_crashed(self) -> None:
-        """Wait until the process ends; then raise RouteStopped, or return if it was closed on purpose."""
-        if self._process is None:
-            raise RuntimeError("the rehearsal server has not been started")
-        await self._process.wait()
-        self.check()
-
-    async def aclose(self) -> None:
-        """End the process: first by closing its stdin, after `end_timeout_s` by force. Idempotent."""
-        process, self._closing = self._process, True
-        if process is None:
-            return
-        if process.stdin is not None:
-            process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), self._end_timeout_s)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def _handshake(self, process: asyncio.subprocess.Process, config: Mapping[str, Any]) -> int:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(orjson.dumps(config) + b"\n")
-        await process.stdin.drain()
-        return int(orjson.loads(await process.stdout.readline())["port"])
-
-    def _died(self, how: str) -> RouteStopped:
-        tail = self._log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace").strip()
-        what = f"the rehearsal server {how}" + (f": {tail}" if tail else "")
-        return RouteStopped("rehearsal_died", what, f"see {self._log}, then run again: it resumes")
+        super().__init__(
+            "xspec.rehearsal.server",
+            log,
+            called="the rehearsal server",
+            cause="rehearsal_died",
+            arguments=("--config", "-"),
+            ready_timeout_s=ready_timeout_s,
+            end_timeout_s=end_timeout_s,
+        )

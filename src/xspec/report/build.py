@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from xspec.analysis.consistency import consistency
 from xspec.errors import StoreError
-from xspec.report.execution_record import ExecutionRecord
+from xspec.report.execution_record import DRIFT, ExecutionRecord
 from xspec.report.model import Arm, ExecutionFigures, Group, Report
 from xspec.spec.diff import comparable
 from xspec.spec.models import ExperimentSpec
@@ -107,4 +107,7 @@ def _figures(record: ExecutionRecord) -> ExecutionFigures:
         abandoned_attempts=record.abandoned_attempts,
         continue_with=record.continue_with,
         lock_changes=tuple(record.lock_changes),
+        with_drift=consistency(record.outcomes(drift_counts=True), record.spec.k) if causes[DRIFT] else None,
+        verifications=tuple(record.verifications),
+        replayed=record.replayed,
     )

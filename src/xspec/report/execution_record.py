@@ -8,8 +8,12 @@ from numpy.typing import NDArray
 
 from xspec.analysis.consistency import OutcomeCode
 from xspec.errors import StoreError
-from xspec.records.rows import Trial
+from xspec.records.rows import Outcome, Trial
+from xspec.route.verification import Verification
 from xspec.spec.models import ExperimentSpec
+
+DRIFT = "drift"
+"""The cause of trials that are invalid because of what their replies came from."""
 
 _CODES = {"pass": OutcomeCode.PASS, "fail": OutcomeCode.FAIL, "invalid": OutcomeCode.INVALID}
 
@@ -22,7 +26,9 @@ class ExecutionRecord:
     `superseded` counts trial rows replaced by a later take, `abandoned_attempts` attempts whose trial never
     got a row because the process was killed, and `tokens_outside_trials` the tokens of both: they cost, but
     are no retry. `continue_with` is the command line that continues the execution, None if it isn't known.
-    `lock_changes` says what later stints found different from the first one's lock and the user accepted.
+    `lock_changes` says what later stints found different from the first one's lock and the user accepted,
+    `verifications` what the replies prove about their origin, and `replayed` is (identical, all) of a replay
+    of its trials, None if there was none.
     """
 
     execution_id: str
@@ -38,9 +44,13 @@ class ExecutionRecord:
     tokens_outside_trials: int = 0
     continue_with: str | None = None
     lock_changes: Sequence[str] = ()
+    verifications: Sequence[Verification] = ()
+    replayed: tuple[int, int] | None = None
 
-    def outcomes(self) -> NDArray[np.int64]:
+    def outcomes(self, *, drift_counts: bool = False) -> NDArray[np.int64]:
         """Outcome codes, runs by tasks in the spec's order.
+
+        With `drift_counts` trials that only drift made invalid have the outcome they would have had without it.
 
         Raises StoreError when a trial is not one of the spec's, or has two current rows.
         """
@@ -53,5 +63,12 @@ class ExecutionRecord:
             place = trial.run, column[trial.task]
             if table[place] != OutcomeCode.MISSING:
                 raise StoreError(f"{where} has two current rows; one of them should be superseded")
-            table[place] = _CODES[trial.outcome]
+            table[place] = _CODES[_without_drift(trial) if drift_counts else trial.outcome]
         return table
+
+
+def _without_drift(trial: Trial) -> Outcome:
+    """What a drift-invalid trial would have been. Only one that ended without an answer has no verdict: a fail."""
+    if trial.cause != DRIFT:
+        return trial.outcome
+    return "pass" if trial.verdict is not None and trial.verdict.get("passed") else "fail"

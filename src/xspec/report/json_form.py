@@ -97,6 +97,14 @@ def _execution(execution: ExecutionFigures) -> dict[str, Any]:
         "abandoned_attempts": execution.abandoned_attempts,
         "continue_with": execution.continue_with,
         "lock_changes": list(execution.lock_changes),
+        "with_drift": None if execution.with_drift is None else _figures(execution.with_drift),
+        "replayed": None
+        if execution.replayed is None
+        else {"identical": execution.replayed[0], "trials": execution.replayed[1]},
+        "verification": [
+            {"member": one.member, "kind": one.kind, "state": one.state, "why": one.why}
+            for one in execution.verifications
+        ],
     }
 
 

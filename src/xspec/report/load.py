@@ -1,19 +1,41 @@
 """From the store to execution records."""
 
+import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import fields
+
+import orjson
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from xspec.records.executions import ExecutionFolder, executions_of
+from xspec.records.parquet import is_current, journal_sizes, project_parquet, read_rows, stint_counts
+from xspec.records.parquet_rows import StintCounts
+from xspec.records.rows import Trial
 from xspec.report.execution_record import ExecutionRecord
+from xspec.report.served import replies_in_journal, replies_in_parquet
+from xspec.route.verification import verify
 from xspec.spec.store import Store
 
 
 def load_record(store: Store, folder: ExecutionFolder) -> ExecutionRecord:
-    """One execution as its journals tell it."""
+    """One execution as its Parquet sets tell it, or its journals where they say more."""
     info = folder.info
     spec = store.spec(info.spec_id)
-    progress = folder.progress()
-    trials = list(progress.trials.values())
+    if is_current(folder, journal_sizes(folder)):
+        trials = _current_trials(folder)
+        counts = stint_counts(folder)
+        replies = replies_in_parquet(folder)
+    else:
+        progress = folder.progress()
+        trials = list(progress.trials.values())
+        counts = StintCounts(
+            trials=len(trials) + progress.superseded,
+            attempts=progress.attempts,
+            abandoned_attempts=progress.abandoned_attempts,
+            tokens=progress.tokens,
+        )
+        replies = replies_in_journal(folder)
     complete = len(trials) == spec.k * len(spec.benchmark.tasks)
     return ExecutionRecord(
         execution_id=info.execution_id,
@@ -24,11 +46,13 @@ def load_record(store: Store, folder: ExecutionFolder) -> ExecutionRecord:
         started_at=info.began_at,
         ended_at=max((trial.ended_at for trial in trials), default=info.began_at) if complete else None,
         trials=trials,
-        superseded=progress.superseded,
-        abandoned_attempts=progress.abandoned_attempts,
-        tokens_outside_trials=progress.tokens - sum(t.prompt_tokens + t.completion_tokens for t in trials),
+        superseded=counts.trials - len(trials),
+        abandoned_attempts=counts.abandoned_attempts,
+        tokens_outside_trials=counts.tokens - sum(t.prompt_tokens + t.completion_tokens for t in trials),
         continue_with=shlex.join(["python", "-m", "xspec", *info.command]) if info.command else None,
         lock_changes=_lock_changes(folder),
+        verifications=verify(spec.route, replies),
+        replayed=folder.replayed(),
     )
 
 
@@ -39,11 +63,41 @@ def load_records(
     benchmark: str | None = None,
     last: int | None = None,
 ) -> list[ExecutionRecord]:
-    """Records of the stored executions, oldest first: all, or those of some specs, of one benchmark, the newest few."""
+    """Records of the stored executions, oldest first: all, or those of some specs, of one benchmark, the newest few.
+
+    What killed processes left is brought into Parquet first, where the store can be written.
+    """
     folders = [f for f in executions_of(store) if spec_ids is None or f.info.spec_id in spec_ids]
     if benchmark is not None:
         folders = [f for f in folders if store.spec(f.info.spec_id).benchmark.kind == benchmark]
-    return [load_record(store, folder) for folder in (folders[-last:] if last else folders)]
+    folders = folders[-last:] if last else folders
+    if os.access(store.path, os.W_OK):
+        for folder in folders:
+            project_parquet(store, folder)
+    return [load_record(store, folder) for folder in folders]
+
+
+_TRIAL_COLUMNS = [field.name for field in fields(Trial) if field.name != "kind"]
+
+
+def _current_trials(folder: ExecutionFolder) -> list[Trial]:
+    """The trial of the highest take of each (run, task). By columns: a store may hold a hundred thousand trials."""
+    table = read_rows(folder, "trials", _TRIAL_COLUMNS)
+    columns = {name: table[name] for name in _TRIAL_COLUMNS}
+    values = {name: column.to_pylist() for name, column in columns.items() if not name.endswith("_at")}
+    for name in ("started_at", "ended_at"):
+        values[name] = [time / 1e6 for time in columns[name].cast(pa.int64()).to_pylist()]
+    verdicts = {
+        text: orjson.loads(text) for text in set(values["verdict"]) if text is not None
+    }  # most are alike
+    values["verdict"] = [verdicts.get(text) for text in values["verdict"]]
+    current: dict[tuple[int, str], Trial] = {}
+    for row in zip(*(values[name] for name in _TRIAL_COLUMNS), strict=True):
+        trial = Trial(**dict(zip(_TRIAL_COLUMNS, row, strict=True)))
+        earlier = current.get((trial.run, trial.task))
+        if earlier is None or earlier.take < trial.take:
+            current[trial.run, trial.task] = trial
+    return list(current.values())
 
 
 def _lock_changes(folder: ExecutionFolder) -> list[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xspec.analysis.consistency import Consistency
+from xspec.route.verification import Verification
 
 SCHEMA = 1
 """Version of the JSON form. Raised when a field goes away or changes its meaning, not when one is added."""
@@ -13,7 +14,8 @@ SCHEMA = 1
 class ExecutionFigures:
     """One execution and its figures. `chosen` marks the one whose figures are the arm's.
 
-    Times are seconds since the epoch and span the trials themselves where there are any.
+    Times are seconds since the epoch and span the trials themselves where there are any. `with_drift` are the
+    figures with drift-invalidated trials counted by their verdicts; None if there are none.
     """
 
     execution_id: str
@@ -29,6 +31,9 @@ class ExecutionFigures:
     abandoned_attempts: int
     continue_with: str | None
     lock_changes: tuple[str, ...]
+    with_drift: Consistency | None = None
+    verifications: tuple[Verification, ...] = ()
+    replayed: tuple[int, int] | None = None
 
     @property
     def finished(self) -> bool:

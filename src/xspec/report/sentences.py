@@ -50,6 +50,7 @@ def sentences(group: Group) -> list[Sentence]:
         found += _no_score(arm, names[arm.spec_id], group.k)
     for arm in group.arms:
         found += _invalid(arm, names[arm.spec_id])
+        found += _with_drift(arm, names[arm.spec_id], group.k)
     for arm in group.arms:
         found += _left_out(arm, names[arm.spec_id], group.k)
     found += _different_tasks(group)
@@ -57,6 +58,8 @@ def sentences(group: Group) -> list[Sentence]:
     found += _apart_in_time(group, names)
     for arm in group.arms:
         found += _lock_changes(arm, names[arm.spec_id])
+        found += _verified(arm, names[arm.spec_id])
+        found += _replayed(arm, names[arm.spec_id])
         found += _other_executions(arm, names[arm.spec_id], group.k)
     if sum(arm.simulated for arm in group.arms) not in (0, len(group.arms)):
         simulated = ", ".join(names[arm.spec_id] for arm in group.arms if arm.simulated)
@@ -132,6 +135,32 @@ def _invalid(arm: Arm, name: str) -> Iterator[Sentence]:
     yield Sentence(text + " `--retry-invalid` runs them again.", warning=True)
 
 
+def _with_drift(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
+    figures = arm.chosen.with_drift
+    if figures is not None:
+        yield Sentence(
+            f"{name}: with drift-invalidated trials counted by their verdicts: "
+            f"Mean@{k} {number(figures.mean_at_k_pct)}, Pass^{k} {number(figures.pass_hat_k_pct)}, "
+            f"gap {number(figures.gap_pp)} pp."
+        )
+
+
+def _verified(arm: Arm, name: str) -> Iterator[Sentence]:
+    """What the replies prove about where they came from. Simulated members prove nothing worth a line."""
+    found = arm.chosen.verifications
+    if not found or (arm.simulated and all(one.state != "drifted" for one in found)):
+        return
+    members = dict.fromkeys(one.member for one in found)
+    parts = []
+    for member in members:
+        own = "; ".join(str(one) for one in found if one.member == member)
+        parts.append(f"member {member}: {own}" if len(members) > 1 else own)
+    warning = any(
+        one.state == "drifted" or one.kind == "served_model" for one in found if one.state != "verified"
+    )
+    yield Sentence(f"{name}: {'. '.join(parts)}.", warning=warning)
+
+
 def _left_out(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
     left_out = arm.chosen.incomplete_tasks
     if not left_out or not arm.chosen.figures.complete:
@@ -185,6 +214,17 @@ def _lock_changes(arm: Arm, name: str) -> Iterator[Sentence]:
         yield Sentence(
             f"{name}: resumed under another lock: {'; '.join(arm.chosen.lock_changes)}.", warning=True
         )
+
+
+def _replayed(arm: Arm, name: str) -> Iterator[Sentence]:
+    if arm.chosen.replayed is None:
+        return
+    identical, trials = arm.chosen.replayed
+    share = f"{name}: {identical} of {trials} trials replay identically"
+    if identical == trials:
+        yield Sentence(f"{share}; what varies between runs is the model and its route.")
+    else:
+        yield Sentence(f"{share}: the benchmark's own worlds or verdicts vary, and add noise.", warning=True)
 
 
 def _other_executions(arm: Arm, name: str, k: int) -> Iterator[Sentence]:

@@ -5,6 +5,7 @@ line here.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -17,7 +18,7 @@ _ABSENT = object()
 
 
 def fixed_fields(member: Member, sampling: SamplingSpec) -> dict[str, Any]:
-    """Every body field but messages and tools, as plain JSON data, without null sampling fields."""
+    """Every body field but messages and what is pinned by the trial, as plain data, without null sampling fields."""
     extra = (member.extra_body if member.kind == "openai" else None) or {}
     chosen = {name: getattr(sampling, name) for name in SamplingSpec.model_fields}
     sent = {name: value for name, value in chosen.items() if value is not None}
@@ -48,8 +49,8 @@ def parse(body: bytes) -> dict[str, Any]:
     return live
 
 
-def compare_fields(live: dict[str, Any], fixed: dict[str, Any], *, tools: bool) -> None:
-    """Raise SpecDrift unless `live` is the fixed fields, messages, and tools iff the trial has some."""
+def compare_fields(live: dict[str, Any], fixed: dict[str, Any], pinned: Mapping[str, bool]) -> None:
+    """Raise SpecDrift unless `live` is the fixed fields, messages, and each `pinned` field iff the trial has it."""
     for name, frozen in fixed.items():
         value = live.get(name, _ABSENT)
         if value is _ABSENT:
@@ -58,10 +59,12 @@ def compare_fields(live: dict[str, Any], fixed: dict[str, Any], *, tools: bool) 
             raise SpecDrift(f"body.{name}", frozen, brief(value))
     if "messages" not in live:
         raise SpecDrift("body.messages", "messages", ABSENT)
-    if ("tools" in live) != tools:
-        raise SpecDrift("body.tools", *(("tools", ABSENT) if tools else (ABSENT, "tools")))
-    if len(live) != len(fixed) + 1 + tools:
-        name = next(name for name in live if name not in fixed and name not in ("messages", "tools"))
+    for name, there in pinned.items():
+        if (name in live) != there:
+            raise SpecDrift(f"body.{name}", *((name, ABSENT) if there else (ABSENT, name)))
+    known = {*fixed, "messages", *(name for name, there in pinned.items() if there)}
+    if len(live) != len(known):
+        name = next(name for name in live if name not in known)
         raise SpecDrift(f"body.{name}", ABSENT, brief(live[name]))
 
 

@@ -110,7 +110,9 @@ class Route:
                 opening=opening(fixed_fields(member, spec.sampling)),
                 locate=addresses[member.name],
                 client=PlainClient(keys[member.name], origins[member.name], self._http, spec.route.timeout_s),
-                pacer=pacers.of(origins[member.name], fingerprint(keys[member.name])),
+                pacer=pacers.of(
+                    origins[member.name], fingerprint(keys[member.name]), shared=member.kind == "openai"
+                ),
             )
             for member in members
         }
@@ -161,7 +163,7 @@ class Route:
             member=name,
         )
         queued = time.perf_counter()
-        async with lane.pacer.slot() as slot:
+        async with lane.pacer.slot(tally.since, tally.waited_out) as slot:
             began = time.perf_counter()
             waited_s = tally.pause_s + began - queued
             tally.waited_s += waited_s
@@ -171,7 +173,7 @@ class Route:
                     at=self._clock(),
                     spec_id=self.spec_id,
                     request_digest=digest,
-                    concurrency=lane.pacer.in_flight,
+                    concurrency=slot.concurrency,
                 )
             )
             tally.attempts += 1
@@ -212,7 +214,7 @@ class Route:
                 )
             if outcome.fault is not None:
                 if outcome.fault.again == "wait":
-                    slot.slow_down()
+                    tally.waited_out = slot.slow_down(outcome.fault.wait_s)
                 tally.count(outcome.fault)
                 raise AttemptFailed(outcome.fault)
         assert done is not None

@@ -11,33 +11,54 @@ from xspec.spec.canonical import canonical_bytes, digest_of
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """The digests frozen for one trial: system text, instruction, canonical tool schemas (or None)."""
+    """The digests frozen for one trial: system text, instruction, and in canonical form tool schemas and
+    response format (each None if the trial has none: then the request must not carry it).
+    """
 
     system: str
     instruction: str
     tools: str | None
+    response_format: str | None = None
 
 
-class Tools:
-    """Tool schemas, serialised once; one object serves every trial that has them.
+class Pinned:
+    """A body field that is the same in every request of a trial, serialised once.
 
-    They are sent in canonical form (sorted keys), so that what the digest pins is what the model gets,
-    whatever order a benchmark happened to build its schemas in.
+    It is sent in canonical form (sorted keys), so that what the digest pins is what the model gets, in whatever
+    order it happened to be built.
     """
 
     __slots__ = ("digest", "wire")
 
-    def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
-        canonical = canonical_bytes(list(schemas))
+    def __init__(self, value: Any) -> None:
+        canonical = canonical_bytes(value)
         self.digest = digest_of(canonical)
         # Once through orjson: the guard compares with its spelling of a number (1e-7, not 1e-07).
         self.wire = orjson.dumps(orjson.loads(canonical))
 
 
+class Tools(Pinned):
+    """Tool schemas; one object serves every trial that has them."""
+
+    __slots__ = ()
+
+    def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(list(schemas))
+
+
+class ResponseFormat(Pinned):
+    """What the reply has to be: `{"type": "json_schema", …}`."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        super().__init__(dict(value))
+
+
 class Conversation:
     """Messages as they will be sent. `extra` are messages that follow the instruction from the start."""
 
-    __slots__ = ("_messages", "tools")
+    __slots__ = ("_messages", "response_format", "tools")
 
     def __init__(
         self,
@@ -45,8 +66,11 @@ class Conversation:
         instruction: str,
         tools: Tools | None = None,
         extra: Iterable[Mapping[str, Any]] = (),
+        *,
+        response_format: ResponseFormat | None = None,
     ) -> None:
         self.tools = tools
+        self.response_format = response_format
         self._messages = bytearray(message_bytes({"role": "system", "content": system}))
         self.add({"role": "user", "content": instruction})
         for message in extra:
@@ -57,9 +81,10 @@ class Conversation:
         self._messages += b"," + message_bytes(message)
 
     def body(self, opening: bytes) -> bytes:
-        """The request body: `opening` (`{` and the fields that spec and member fix), messages, tools."""
+        """The request body: `opening` (`{` and the fields that spec and member fix), messages, tools or format."""
         tools = () if self.tools is None else (b',"tools":', self.tools.wire)
-        return b"".join((opening, b'"messages":[', self._messages, b"]", *tools, b"}"))
+        reply = () if self.response_format is None else (b',"response_format":', self.response_format.wire)
+        return b"".join((opening, b'"messages":[', self._messages, b"]", *tools, *reply, b"}"))
 
 
 def message_bytes(message: Mapping[str, Any]) -> bytes:

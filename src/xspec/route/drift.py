@@ -83,6 +83,11 @@ def is_dated(alias: str, served: str) -> bool:
     return served.startswith(alias) and _DATED.fullmatch(served[len(alias) :]) is not None
 
 
+def names_a_date(model: str) -> bool:
+    """Whether a model id ends in a date or version number, a tag such as `:free` after it left aside."""
+    return re.search(f"(?:{_DATED.pattern})(?::[^:]*)?$", model) is not None
+
+
 def pins_upstream(member: Member) -> bool:
     """Whether the member's extra body ties a router to one upstream. `order` alone does not."""
     provider = ((member.extra_body if member.kind == "openai" else None) or {}).get("provider")
@@ -94,7 +99,7 @@ def pins_upstream(member: Member) -> bool:
 
 def _first_reference(member: Member, settled: str | None) -> str | None:
     # The simulated model answers to its own name, so a faulty first reply must not settle anything.
-    expected = member.expect_served or (member.model if member.kind == "rehearsal" else None)
+    expected = member.expect_served or (member.model if member.kind != "openai" else None)
     if expected is None or (settled is not None and is_dated(expected, settled)):
         return settled
     return expected

@@ -49,16 +49,26 @@ async def exchange(
         SENDING.reset(token)
     status = response.status_code
     # Once into a dict: a look-up in the SDK's headers costs as much as this.
-    headers = {name.lower().decode("latin-1"): text.decode("latin-1") for name, text in response.headers.raw}
+    headers = {
+        name.lower().decode("latin-1"): _without_key(text, asked.key).decode("latin-1")
+        for name, text in response.headers.raw
+    }
+    content = _without_key(response.content, asked.key)
     ids = request_ids(headers)
     if not 200 <= status < 300:
-        return _failed(refused(status, headers, response.content, asked, policy, clock()), status, ids)
+        return _failed(refused(status, headers, content, asked, policy, clock()), status, ids)
     try:
-        return Outcome(None, status, read_completion(response.content, headers), request_ids=ids)
+        return Outcome(None, status, read_completion(content, headers), request_ids=ids)
     except NotACompletion as bad:
         if bad.status is None:
             return _failed(malformed(asked, policy, str(bad), status), status, ids)
-        return _failed(refused(bad.status, headers, response.content, asked, policy, clock()), status, ids)
+        return _failed(refused(bad.status, headers, content, asked, policy, clock()), status, ids)
+
+
+def _without_key(data: bytes, key: str) -> bytes:
+    """A provider that echoes the key must bring it neither into the journal nor before the agent."""
+    secret = key.encode()
+    return data.replace(secret, b"[key]") if secret in data else data
 
 
 def _failed(fault: Fault, status: int | None = None, ids: dict[str, str] | None = None) -> Outcome:

@@ -37,7 +37,7 @@ HEADERS = {
 
 _NEEDED = (b"authorization", b"content-length", b"content-type", b"host")
 _ROLES = ("user", "assistant", "tool")
-_TOOLSETS = 256
+_DIGESTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,10 @@ SENDING: ContextVar[Sending | None] = ContextVar("xspec_sending", default=None)
 
 
 class Guard:
-    """Compares requests with the spec. `fingerprints` and `addresses` are by member name."""
+    """Compares requests with the spec. `fingerprints` and `addresses` are by member name.
+
+    `also` are body fields that have to be there besides the spec's: doctor asks whether streaming is offered.
+    """
 
     def __init__(
         self,
@@ -62,13 +65,14 @@ class Guard:
         spec: ExperimentSpec,
         addresses: Mapping[str, Callable[[Place], Address]],
         fingerprints: Mapping[str, str],
+        also: Mapping[str, Any] | None = None,
     ) -> None:
         self._stored = stored
         self._route = spec.route
         self._addresses = dict(addresses)
         self._fingerprints = dict(fingerprints)
-        self._fixed = {member.name: fixed_fields(member, spec.sampling) for member in spec.route.members}
-        self._toolsets: dict[bytes, str] = {}
+        self._fixed = {m.name: {**fixed_fields(m, spec.sampling), **(also or {})} for m in spec.route.members}
+        self._digests: dict[bytes, str] = {}
 
     def check(self, request: httpx2.Request, body: bytes) -> None:
         """Raise SpecDrift naming the first thing about this request that is not as frozen."""
@@ -78,31 +82,37 @@ class Guard:
         self._stored.check()
         member = choose(self._route, sending.place, sending.attempt)
         address = self._addresses[member.name](sending.place)
-        _check_address(request, address)
-        _check_headers(request, address, len(body), self._fingerprints[member.name])
+        check_address(request, address)
+        check_headers(request, address, len(body), self._fingerprints[member.name])
         live = parse(body)
-        compare_fields(live, self._fixed[member.name], tools=sending.pins.tools is not None)
-        _check_messages(live["messages"], sending.pins)
-        if sending.pins.tools is not None:
-            digest = self._tools_digest(live["tools"])
-            if digest != sending.pins.tools:
-                raise SpecDrift("body.tools", sending.pins.tools, digest)
+        pins = sending.pins
+        pinned = {"tools": pins.tools, "response_format": pins.response_format}
+        fixed, there = self._fixed[member.name], {name: pin is not None for name, pin in pinned.items()}
+        # A member's extra body may hold a response format of its own, which is then fixed like the rest of it.
+        compare_fields(live, fixed, {name: has for name, has in there.items() if has or name not in fixed})
+        _check_messages(live["messages"], pins)
+        for name, frozen in pinned.items():
+            if frozen is not None:
+                digest = self._digest(live[name])
+                if digest != frozen:
+                    raise SpecDrift(f"body.{name}", frozen, digest)
 
-    def _tools_digest(self, tools: Any) -> str:
+    def _digest(self, value: Any) -> str:
         # Canonical bytes cost a hundred times orjson's, so they are made once for each distinct wire form.
         # The form itself is the key: the lookup compares it byte by byte.
-        wire = orjson.dumps(tools)
-        digest = self._toolsets.get(wire)
+        wire = orjson.dumps(value)
+        digest = self._digests.get(wire)
         if digest is None:
-            if len(self._toolsets) >= _TOOLSETS:
-                self._toolsets.clear()
-            digest = self._toolsets[wire] = digest_of(canonical_bytes(tools))
+            if len(self._digests) >= _DIGESTS:
+                self._digests.clear()
+            digest = self._digests[wire] = digest_of(canonical_bytes(value))
         return digest
 
 
-def _check_address(request: httpx2.Request, address: Address) -> None:
-    if request.method != "POST":
-        raise SpecDrift("method", "POST", request.method)
+def check_address(request: httpx2.Request, address: Address, method: str = "POST") -> None:
+    """Raise SpecDrift unless the request goes to `address`, whole."""
+    if request.method != method:
+        raise SpecDrift("method", method, request.method)
     url = request.url
     scheme = url.scheme
     live = (
@@ -121,7 +131,8 @@ def _check_address(request: httpx2.Request, address: Address) -> None:
         raise SpecDrift(f"request extension {extension}", ABSENT, "present")
 
 
-def _check_headers(request: httpx2.Request, address: Address, length: int, key: str) -> None:
+def check_headers(request: httpx2.Request, address: Address, length: int | None, key: str) -> None:
+    """Raise SpecDrift unless the headers are those of a request of ours. `length` is None if it has no body."""
     live: dict[bytes, bytes] = {}
     for raw, value in request.headers.raw:
         name = raw.lower()
@@ -134,12 +145,12 @@ def _check_headers(request: httpx2.Request, address: Address, length: int, key: 
         frozen = HEADERS.get(name)
         if frozen is not None and value != frozen:
             raise SpecDrift(f"header {name.decode()}", frozen.decode(), value.decode("latin-1"))
-    for name in _NEEDED:
+    for name in _NEEDED if length is not None else (b"authorization", b"host"):
         if name not in live:
             raise SpecDrift(f"header {name.decode()}", "present", ABSENT)
     if live[b"host"] != address.authority.encode():
         raise SpecDrift("header host", address.authority, live[b"host"].decode("latin-1"))
-    if live[b"content-length"] != b"%d" % length:
+    if length is not None and live[b"content-length"] != b"%d" % length:
         raise SpecDrift("header content-length", length, live[b"content-length"].decode("latin-1"))
     scheme, _, bearer = live[b"authorization"].decode("latin-1").partition(" ")
     if scheme != "Bearer":

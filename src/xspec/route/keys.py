@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from xspec.errors import UserError
 
-REHEARSAL_KEY = "rehearsal-needs-no-key"
+NO_KEY = "members-started-by-xspec-need-no-key"
 """The bearer sent to members that xspec starts itself. It opens nothing."""
 
 _QUOTES = "\"'`\u201c\u201d\u2018\u2019"

@@ -10,7 +10,7 @@ from xspec import __version__
 from xspec.records.rows import Place
 from xspec.route.address import Address
 from xspec.route.faults import Asked
-from xspec.route.keys import REHEARSAL_KEY, read_key
+from xspec.route.keys import NO_KEY, read_key
 from xspec.route.pacing import Pacer
 from xspec.spec.models import Member
 
@@ -53,10 +53,10 @@ class Lane:
     pacer: Pacer
 
     def asked(self, place: Place, *, proven: bool) -> Asked:
-        env = self.member.api_key_env if self.member.kind == "openai" else "(none: rehearsal)"
+        env = self.member.api_key_env if self.member.kind == "openai" else "(none: xspec starts it)"
         return Asked(self.member.name, self.member.model, env, self.key, self.locate(place), proven)
 
 
 def key_of(member: Member, environ: Mapping[str, str]) -> str:
     """The member's key from its variable; members that xspec starts itself need none."""
-    return read_key(member.api_key_env, environ) if member.kind == "openai" else REHEARSAL_KEY
+    return read_key(member.api_key_env, environ) if member.kind == "openai" else NO_KEY

@@ -1,7 +1,8 @@
 """The retry policy: tenacity, composed of small callables over one call's tally."""
 
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
@@ -34,6 +35,10 @@ class Tally:
     """All that was waited: pauses between attempts and the queue before them."""
     pause_s: float = 0.0
     """The pause just before the attempt under way."""
+    since: float = field(default_factory=time.monotonic)
+    """When the call began, by which the pacer lets older calls go first."""
+    waited_out: int = 0
+    """The pacer's pause that the call's own waiting covers."""
 
     def count(self, fault: Fault) -> None:
         if fault.again == "wait":

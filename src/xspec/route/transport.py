@@ -3,11 +3,11 @@
 import ssl
 import zlib
 from collections.abc import AsyncIterator
+from typing import Protocol
 
 import httpx2
 
 from xspec.errors import SpecDrift, UserError
-from xspec.route.guard import Guard
 from xspec.spec.canonical import digest_of
 
 REPLY_LIMIT = 64 * 1024 * 1024
@@ -18,10 +18,17 @@ class UnreadableReply(Exception):
     """The reply's body is over the limit or not in an encoding that can be read."""
 
 
+class Check(Protocol):
+    """What stands before the wire: xspec.route.guard.Guard, or the one of model lists."""
+
+    def check(self, request: httpx2.Request, body: bytes) -> None:
+        """Raises SpecDrift unless the request may leave."""
+
+
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Passes on what the guard accepts. `inner` is an argument, so that tests can put anything behind it."""
 
-    def __init__(self, guard: Guard, inner: httpx2.AsyncBaseTransport) -> None:
+    def __init__(self, guard: Check, inner: httpx2.AsyncBaseTransport) -> None:
         self._guard = guard
         self._inner = inner
 
@@ -77,7 +84,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 def http_client(
-    guard: Guard,
+    guard: Check,
     *,
     secure: bool,
     ca: bytes | None,

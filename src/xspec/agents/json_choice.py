@@ -1,0 +1,172 @@
+"""The JSON choice: for models without native tool calls. Each reply is one action, made as JSON under a schema.
+
+A reply reads `{"action": NAME, "arguments": {…}}`, where NAME is a tool or `answer`, which ends the trial with its
+`text`. Keys stand in the order in which canonical bytes have them, because a constrained model writes them in the
+schema's order: it names the action before it fills in the arguments.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from xspec.agents.offer import Offer
+from xspec.agents.turns import Done, Ending, World, carry_out, step_row, stopped, text_of
+from xspec.errors import SpecError
+from xspec.records.rows import Place, Step
+from xspec.route.conversation import ResponseFormat
+from xspec.route.faults import AgentFault
+from xspec.spec.models import JsonChoiceAgent
+
+if TYPE_CHECKING:
+    from xspec.route.conversation import Conversation
+    from xspec.route.reply import Reply
+
+VERSION = 1
+"""Raised on purpose when the agent behaves differently; the golden transcript test fails if it does so unraised."""
+
+ANSWER = "answer"
+_ANSWER = {
+    "type": "function",
+    "function": {
+        "name": ANSWER,
+        "description": "Ends with a message to the user.",
+        "parameters": {
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def offer(tools: Sequence[Mapping[str, Any]]) -> Offer:
+    """The tools, and `answer`, as one JSON schema, and as a list in the system message: the schema alone would
+    constrain a model without telling it what the tools are for.
+
+    Raises SpecError if a tool is called `answer` itself.
+    """
+    functions = [tool["function"] for tool in (*tools, _ANSWER)]
+    if any(tool["function"]["name"] == ANSWER for tool in tools):
+        raise SpecError(f"agent json_choice cannot offer a tool called {ANSWER!r}: that word ends a trial")
+    schema = {"anyOf": [_choice(function) for function in functions]}
+    lines = [
+        f"- {function['name']}({_parameters(function)}): {function.get('description') or ''}".rstrip(": ")
+        for function in functions
+    ]
+    return Offer(
+        text="\n\n".join(("", "\n".join(("Actions:", *lines)))),
+        response_format=ResponseFormat(
+            {"type": "json_schema", "json_schema": {"name": "choice", "schema": schema}}
+        ),
+    )
+
+
+async def play(
+    agent: JsonChoiceAgent,
+    instruction: str,
+    conversation: "Conversation",
+    tool_names: Sequence[str],
+    world: World,
+    ask: Callable[[Place], Awaitable["Reply"]],
+    begin: Place,
+    record: Callable[[Step], None],
+    actions: list[dict[str, Any]],
+) -> Ending:
+    """Plays one trial. Every action carried out is appended to `actions` before it is sent to the world.
+
+    Raises what `ask` and the world raise; a tool's own error is not one of them, it goes back to the model.
+    """
+    allowed = frozenset(tool_names)
+    added: list[dict[str, Any]] = [{"role": "user", "content": instruction}]
+    for number in range(agent.max_steps):
+        at = time.time()
+        place = Place(begin.run, begin.task, begin.take, number)
+        try:
+            reply = await ask(place)
+        except AgentFault as fault:
+            return Ending(fault.token, None, number)
+        text = text_of(reply.message.get("content"))
+        _add({"role": "assistant", "content": text}, conversation, added)
+        done: list[Done] = []
+        ending = stopped(reply, number + 1)
+        try:
+            if ending is None and reply.message.get("refusal"):
+                ending = Ending("refused", None, number + 1)
+            elif ending is None:
+                choice = _choice_of(text)
+                answer = _answer_of(choice)
+                if answer is not None:
+                    ending = Ending("answered", answer, number + 1)
+                else:
+                    one = await _carry_out(choice, allowed, world, agent.tool_timeout_s, actions)
+                    done.append(one)
+                    _add({"role": "user", "content": one.content}, conversation, added)
+                    if agent.max_calls is not None and len(actions) >= agent.max_calls:
+                        ending = Ending("answered", one.content, number + 1)
+        finally:
+            record(step_row(place, at, reply, done, added))
+        added = []
+        if ending is not None:
+            return ending
+    return Ending("step_limit", None, agent.max_steps)
+
+
+def _add(message: dict[str, Any], conversation: "Conversation", added: list[dict[str, Any]]) -> None:
+    conversation.add(message)
+    added.append(message)
+
+
+def _choice_of(text: str) -> dict[str, Any] | None:
+    """The reply as `{"action": text, "arguments": …}`; None if it is not one: then the schema was not honoured."""
+    try:
+        choice = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return choice if isinstance(choice, dict) and isinstance(choice.get("action"), str) else None
+
+
+def _answer_of(choice: Mapping[str, Any] | None) -> str | None:
+    if choice is None or choice["action"] != ANSWER:
+        return None
+    arguments = choice.get("arguments")
+    return text_of(arguments.get("text") if isinstance(arguments, dict) else arguments)
+
+
+async def _carry_out(
+    choice: Mapping[str, Any] | None,
+    allowed: frozenset[str],
+    world: World,
+    timeout_s: float,
+    actions: list[dict[str, Any]],
+) -> Done:
+    if choice is None:
+        told = 'error: the reply must be JSON like {"action": …, "arguments": {…}}; nothing was done'
+        return Done(None, True, told)
+    return await carry_out(choice["action"], choice.get("arguments"), allowed, world, timeout_s, actions)
+
+
+def _choice(function: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            "action": {"const": function["name"]},
+            "arguments": function.get("parameters") or {"type": "object"},
+        },
+        "required": ["action", "arguments"],
+        "additionalProperties": False,
+    }
+
+
+def _parameters(function: Mapping[str, Any]) -> str:
+    """The parameters in one line: each with its choices, else its type. Sorted, as the schema is sent."""
+    properties = (function.get("parameters") or {}).get("properties") or {}
+    return ", ".join(f"{name}: {_values(properties[name])}" for name in sorted(properties))
+
+
+def _values(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "|".join(map(str, schema["enum"]))
+    return str(schema.get("type", "any"))

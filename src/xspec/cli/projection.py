@@ -1,0 +1,14 @@
+"""After a command's result is on the screen: what is stored, brought into Parquet and MLflow."""
+
+from xspec.cli.say import say
+from xspec.errors import XspecError
+from xspec.spec.store import Store
+from xspec.tracking.project import project_all
+
+
+def bring_up_to_date(store: Store) -> None:
+    """Brings Parquet and MLflow up to date; what fails is said, and tried again by the next command."""
+    try:
+        project_all(store)
+    except XspecError as error:
+        say(str(error))

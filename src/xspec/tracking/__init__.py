@@ -1,0 +1,1 @@
+"""What the journals say, as tables and in MLflow. `project` brings both up to date."""

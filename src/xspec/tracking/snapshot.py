@@ -1,0 +1,118 @@
+"""What an execution leaves for a person to open: the files that become its run's artifacts in MLflow."""
+
+import json
+import os
+import shutil
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from xspec.guides.rules import rules_for
+from xspec.records.executions import ExecutionFolder
+from xspec.records.parquet import current_trials, parquet_folder, read_rows
+from xspec.spec.models import ExperimentSpec
+from xspec.spec.store import Store
+
+
+def write_artifacts(store: Store, folder: ExecutionFolder, target: Path) -> None:
+    """Fills the empty folder `target` from the projected tables and the store's blobs."""
+    spec_id = folder.info.spec_id
+    spec = store.spec(spec_id)
+    (target / "spec.json").write_bytes(store.spec_bytes(spec_id))
+    _write(target / "lock.json", [folder.lock(stint) for stint in folder.stints()])
+    _write(target / "config_snapshot.json", config_snapshot(store, spec))
+    trials = current_trials(folder)
+    _write(target / "usage.json", usage(folder, trials))
+    (target / "trajectories").mkdir()
+    for run, trajectories in run_trajectories(spec, folder, trials).items():
+        (target / "trajectories" / f"run-{run}.json").write_bytes(
+            orjson.dumps(trajectories, option=orjson.OPT_INDENT_2)
+        )
+    (target / "parquet").mkdir()
+    for path in parquet_folder(folder).glob("*.parquet"):
+        _link(path, target / "parquet" / path.name)
+
+
+def config_snapshot(store: Store, spec: ExperimentSpec) -> dict[str, Any]:
+    """The spec with the texts that its digests stand for: prompt and guide in words, the task list as it is."""
+    plain = spec.plain()
+    plain["agent"]["prompt"] = {"digest": spec.agent.prompt, "text": store.blob(spec.agent.prompt).decode()}
+    if spec.guide.kind == "rules":
+        guide = store.json_blob(spec.guide.digest)
+        rules = [rule["content"] for rule in guide["rules"]]
+        by_task = {task: rules_for(guide, task) for task in spec.benchmark.tasks}
+        same = all(given == rules for given in by_task.values())
+        plain["guide"] = {**plain["guide"], "rules": rules, "rules_by_task": "all" if same else by_task}
+    return {"spec_id": spec.id, "condition_id": spec.condition_id, **plain}
+
+
+def usage(folder: ExecutionFolder, trials: list[dict[str, Any]]) -> dict[str, Any]:
+    """Calls, attempts, tokens and waits, in all and by member. Attempts of abandoned takes count: they cost."""
+    columns = ["run", "task", "take", "member", "error", "status", "waited_s", "latency_s"]
+    columns += ["step", "call", "prompt_tokens", "completion_tokens"]
+    members: dict[str, Counter[str]] = defaultdict(Counter)
+    errors: dict[str, Counter[str]] = defaultdict(Counter)
+    calls: set[tuple[Any, ...]] = set()
+    for row in read_rows(folder, "attempts", columns).to_pylist():
+        member = members[row["member"]]
+        member["attempts"] += 1
+        for name in ("prompt_tokens", "completion_tokens", "waited_s", "latency_s"):
+            member[name] += row[name] or 0
+        if row["error"] is not None:
+            errors[row["member"]][row["error"]] += 1
+        calls.add((row["run"], row["task"], row["take"], row["step"], row["call"]))
+    names = ("attempts", "prompt_tokens", "completion_tokens", "waited_s", "latency_s")
+    return {
+        "trials": len(trials),
+        "calls": len(calls),
+        "retry_count": sum(trial["retry_count"] for trial in trials),
+        **{name: round(sum(member[name] for member in members.values()), 3) for name in names},
+        "members": {
+            name: {**{n: round(member[n], 3) for n in names}, "errors": dict(errors[name].most_common())}
+            for name, member in sorted(members.items())
+        },
+    }
+
+
+def run_trajectories(
+    spec: ExperimentSpec, folder: ExecutionFolder, trials: list[dict[str, Any]]
+) -> dict[int, list[dict[str, Any]]]:
+    """The current trials of each run in the spec's order, each with the messages and actions of its steps."""
+    steps: dict[tuple[int, str, int], list[dict[str, Any]]] = defaultdict(list)
+    columns = ["run", "task", "take", "step", "finish_reason", "actions", "added"]
+    for row in read_rows(folder, "steps", columns).to_pylist():
+        failed = [entry["error"] for entry in orjson.loads(row["actions"])]
+        steps[(row["run"], row["task"], row["take"])].append(
+            {
+                "step": row["step"],
+                "finish_reason": row["finish_reason"],
+                "action_failed": failed,
+                "messages": orjson.loads(row["added"]),
+            }
+        )
+    place = {task: i for i, task in enumerate(spec.benchmark.tasks)}
+    runs: dict[int, list[dict[str, Any]]] = {run: [] for run in sorted({t["run"] for t in trials})}
+    for trial in sorted(trials, key=lambda t: (t["run"], place.get(t["task"], len(place)), t["task"])):
+        runs[trial["run"]].append(
+            {
+                **{name: trial[name] for name in ("task", "outcome", "cause", "ended", "detail")},
+                "verdict": None if trial["verdict"] is None else orjson.loads(trial["verdict"]),
+                "retry_count": trial["retry_count"],
+                "tokens": trial["prompt_tokens"] + trial["completion_tokens"],
+                "steps": steps[(trial["run"], trial["task"], trial["take"])],
+            }
+        )
+    return runs
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
