@@ -13,6 +13,22 @@ BARS: dict[str, list[tuple[str, str, float]]] = {
         ("CPU a model call, whole path ÷ plain openai client", "ratio", 0.4),
         ("CPU of the guard ÷ one orjson.loads of the body", "guard.ratio", 3.0),
     ],
+    "whole_run": [
+        ("the default sweep, 1,840 trials: wall seconds", "wall_s", 120),
+        ("all its processes together: MB (PSS)", "peak_pss_mb", 1500),
+        ("seconds from a warm command to the first model call", "first_call_s", 5),
+        ("projecting 1,840 trials: CPU seconds", "projection_cpu_s", 10),
+    ],
+    "analysis": [
+        ("analysis of 4 x 168 x 5, 10,000 resamples: CPU seconds", "cpu_s", 1),
+        ("its CPU ÷ the slow reference's", "ratio", 0.02),
+    ],
+    "store": [
+        ("report over a million attempts: seconds", "largest.report_s", 5),
+        ("report over a million attempts: MB", "largest.report_mb", 1000),
+        ("a group-by query over them: seconds", "largest.query_s", 5),
+        ("a group-by query over them: MB", "largest.query_mb", 1000),
+    ],
 }
 """Module → (what it is, path in its JSON, the most it may be)."""
 

@@ -1,4 +1,4 @@
-"""How report and queries grow with the store: python bench/store.py [attempts …]
+"""How report and queries grow with the store: python -m bench.store [attempts …]
 
 Synthesises stores as Parquet, the form they are read in (what projecting a journal costs is bench/projection.py's
 business): executions of 5 runs over 92 tasks with 11 attempts a trial, so that 200 executions are 1,000 runs and a
@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from xspec.spec.store import Store
 from xspec.tracking.summary import project_tables
 
 RUNS, TASKS, ATTEMPTS = 5, 92, 11
-LIMIT_S, LIMIT_MB = 5.0, 1024
+
 
 QUERY = (
     "SELECT member, status, error, count(*) AS n, sum(latency_s) AS latency_s, sum(prompt_tokens) AS tokens,"
@@ -189,29 +188,25 @@ def measure(path: Path, arguments: list[str]) -> tuple[float, float, float]:
     return wall, cpu, megabytes
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("attempts", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
-    over = False
-    print(
-        f"{'attempts':>9} {'runs':>5}  {'report':>25}  {'group-by':>25}   (limits {LIMIT_S:.0f} s, {LIMIT_MB} MB)"
-    )
+    rows = []
     for attempts in parser.parse_args().attempts:
         with tempfile.TemporaryDirectory(prefix="xspec-bench-") as folder:
-            begun = time.perf_counter()
             executions = make_store(Path(folder) / "store", attempts)
-            made = time.perf_counter() - begun
-            figures = {name: measure(Path(folder) / "store", words) for name, words in MEASURED.items()}
-            over |= any(wall > LIMIT_S or mb > LIMIT_MB for wall, _, mb in figures.values())
-            cells = "  ".join(
-                f"{wall:6.2f} s ({cpu:.2f} CPU) {mb:4.0f} MB" for wall, cpu, mb in figures.values()
-            )
-            n = executions * RUNS * TASKS * ATTEMPTS
-            print(f"{n:>9} {executions * RUNS:>5}  {cells}   (made in {made:.0f} s)", flush=True)
-    return int(over)
+            row: dict[str, float] = {
+                "attempts": executions * RUNS * TASKS * ATTEMPTS,
+                "runs": executions * RUNS,
+            }
+            for name, words in MEASURED.items():
+                wall, cpu, megabytes = measure(Path(folder) / "store", words)
+                row |= {f"{name}_s": wall, f"{name}_cpu_s": cpu, f"{name}_mb": megabytes}
+            rows.append(row)
+    print(json.dumps({"stores": rows, "largest": rows[-1]}, indent=2))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -71,7 +71,9 @@ def with_ids(folder: Path, words: list[str]) -> list[str]:
     """Placeholders like `xs-…` and `ex-…` stand for something stored."""
     stored = executions_of(Store(folder / "mlruns"))[0]
     return [
-        word.replace("xs-…", stored.info.spec_id).replace("ex-…", stored.path.name).replace("FILE", "bundle.json")
+        word.replace("xs-…", stored.info.spec_id)
+        .replace("ex-…", stored.path.name)
+        .replace("FILE", "bundle.json")
         for word in words
     ]
 
