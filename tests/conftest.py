@@ -1,12 +1,15 @@
 """Fixtures that several rooms' tests share."""
 
 import json
+import os
 from typing import Any
 
 import pytest
 
 from xspec.spec.canonical import digest_of
 from xspec.spec.models import ExperimentSpec
+
+os.environ["XSPEC_MLFLOW"] = "later"  # three seconds a command; tests of tracking ask for it themselves
 
 
 def spec_plain() -> dict[str, Any]:

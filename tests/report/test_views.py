@@ -31,7 +31,6 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def filled(store: Store, make: Any, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Two arms, k = 2, three tasks; one trial of the first arm was invalid and taken again in a second stint."""
-    monkeypatch.setattr(query, "project_all", lambda _: 0)
     for arm, guide, stints in (
         ("baseline", None, [["+-?", "++-"], ["..+", "..."]]),
         ("guided", "a", [["+++", "++-"]]),

@@ -77,7 +77,11 @@ ATTEMPTS = pa.schema(
         column("member", pa.string(), "member of the route it went to"),
         column("started_at", TIME, "when it was sent"),
         column("ended_at", TIME, "when its row was written; null if the process was killed before"),
-        column("concurrency", pa.int32(), "attempts allowed at once when it was sent"),
+        column(
+            "concurrency",
+            pa.int32(),
+            "attempts under way when it was sent, over all processes that share the key",
+        ),
         column("status", pa.int32(), "HTTP status; null if none came"),
         column("error", pa.string(), "null for a usable reply, else one token"),
         column("waited_s", pa.float64(), "pause before this attempt"),
