@@ -16,7 +16,7 @@ from xspec.spec.store import Store
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SMALL = ["benchmark.tasks=[banking.user_task_0,slack.user_task_0]", "k=2"]
-INTERACTIVE = ("ui", "rehearsal", "gateway")
+INTERACTIVE = ("ui", "rehearsal", "gateway", "doctor")
 
 
 def commands() -> Iterator[tuple[str, str]]:
