@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 ARMS   := +arm=baseline,guided,floating,guided_floating
 
-.PHONY: run test check setup bench calibrate report ui clean
+.PHONY: run test check lint setup bench calibrate report ui clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -18,10 +18,13 @@ report: $(STAMP)
 ui: $(STAMP)
 	@$(PY) -m xspec ui
 
-test: check
+test: lint
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile
 
-check: $(STAMP)
+check: lint
+	@$(PY) -m pytest -q tests/spec tests/route tests/records tests/guides tests/agents
+
+lint: $(STAMP)
 	@$(PY) -m ruff format --check src tests bench tools
 	@$(PY) -m ruff check src tests bench tools
 	@$(PY) -m mypy
@@ -38,7 +41,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "xspec needs Python 3.11 or newer: make PYTHON=/path/to/python" >&2; exit 2; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check uv
-	@$(VENV)/bin/uv pip install --quiet --python $(PY) --compile-bytecode --constraint constraints.txt --group dev --editable .
+	@$(VENV)/bin/uv pip install --quiet --python $(PY) --compile-bytecode --constraint constraints.txt --group dev --editable '.[local]'
 	@touch $(STAMP)
 
 clean:

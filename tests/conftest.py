@@ -71,3 +71,10 @@ def plain() -> dict[str, Any]:
 def spec(plain: dict[str, Any]) -> ExperimentSpec:
     """A valid spec."""
     return ExperimentSpec.model_validate_json(json.dumps(plain))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A test may skip where a user lacks something; continuous integration has it all, so there a skip is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

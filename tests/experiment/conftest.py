@@ -362,7 +362,7 @@ def kit() -> Kit:
 def _lab_is_known() -> Iterator[None]:
     BENCHMARKS["lab"] = Launch(LAB)
     yield
-    del BENCHMARKS["lab"]
+    BENCHMARKS.pop("lab", None)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from xspec.agents.offer import Offer
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import WorkerDied
 from xspec.experiment.trial import Tally, TrialInput, TrialRunner
@@ -86,7 +87,7 @@ def test_world_that_cannot_be_opened_for_the_replay_says_nothing_about_the_agent
     runner = TrialRunner(
         agent, cast(Route, route), cast(WorkerPool, pool), lambda step: None, lambda run, task, take: Tally()
     )
-    given = TrialInput("lab.task_0", "system", "instruction", None, ("add",), Pins("", "", None))
+    given = TrialInput("lab.task_0", "system", "instruction", Offer(), ("add",), Pins("", "", None))
     trial, again = asyncio.run(runner.run(given, 0, 0))
     assert pool.opened == 2
     assert (trial.outcome, trial.cause, again) == ("invalid", "worker", True)

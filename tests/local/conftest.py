@@ -17,7 +17,7 @@ from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.spec.store import Store
 
 MODEL = "SmolLM2-135M-Instruct"
-GGUF = "sha256:b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+GGUF = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 @dataclass(frozen=True)

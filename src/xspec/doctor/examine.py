@@ -15,6 +15,9 @@ from xspec.doctor.probe import Prober, WireError
 from xspec.doctor.smoke import one_trial
 from xspec.errors import UserError
 from xspec.experiment.compile import Compiled
+from xspec.experiment.started import LOCAL_PATH
+from xspec.local.model import require_local
+from xspec.local.process import LocalServer, server_settings
 from xspec.rehearsal.address import member_key
 from xspec.rehearsal.process import RehearsalServer
 from xspec.route.members import Binding
@@ -60,9 +63,6 @@ async def _members(
         def say(finding: Finding, name: str = name) -> None:
             tell(Finding(finding.level, finding.about, finding.what + name, finding.do, finding.matters))
 
-        if member.kind not in ("openai", "rehearsal"):
-            say(ok("member", "xspec starts this one itself; the trial shows whether it works"))
-            continue
         async with _binding(member, folder) as binding:
             try:
                 await _member(Prober(spec, member, folder, environ, binding, ca), say)
@@ -109,9 +109,14 @@ def _listed(model: str, models: list[str]) -> Finding:
 
 @contextlib.asynccontextmanager
 async def _binding(member: Member, folder: Path) -> AsyncIterator[Binding | None]:
-    """The address of a simulated member, started for as long as it is looked at; None for a provider's."""
-    if member.kind != "rehearsal":
+    """The address of a member that xspec starts, for as long as it is looked at; None for a provider's."""
+    if member.kind == "openai":
         yield None
+        return
+    if member.kind == "local":
+        require_local(member.model, member.gguf_sha256)
+        async with LocalServer(folder / "local.log") as local:
+            yield Binding(await local.start(server_settings(member)), lambda place: LOCAL_PATH)
         return
     plain = member.model_dump(mode="python")
     config = {

@@ -34,7 +34,7 @@ def check_startable(spec: ExperimentSpec) -> None:
     """Raises UserError if a member needs something that is not installed, before anything is begun."""
     for member in started_members(spec):
         if isinstance(member, LocalMember):
-            require_local(member.model, member.gguf)
+            require_local(member.model, member.gguf_sha256)
 
 
 class StartedServers:

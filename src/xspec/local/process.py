@@ -32,4 +32,6 @@ class LocalServer(ServerProcess):
 
 def server_settings(member: LocalMember) -> dict[str, Any]:
     """What the server is started with. Members with equal settings share one."""
-    return member.model_dump(include={"model", "gguf", "n_ctx", "n_parallel", "threads", "cache_prompt"})
+    return member.model_dump(
+        include={"model", "gguf_sha256", "n_ctx", "n_parallel", "threads", "cache_prompt"}
+    )

@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def _serve(settings: dict[str, Any]) -> Any:
-    path = require_local(settings["model"], settings["gguf"])
+    path = require_local(settings["model"], settings["gguf_sha256"])
     import xllamacpp  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     parameters = xllamacpp.CommonParams()

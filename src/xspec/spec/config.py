@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError
 
 from xspec.errors import SpecError
 from xspec.spec.models import (
-    Digest,
     DriftPolicy,
     EnvName,
     Name,
@@ -23,6 +22,7 @@ from xspec.spec.models import (
     SamplingSpec,
     Seconds,
     Section,
+    Sha256,
     Text,
 )
 
@@ -120,7 +120,7 @@ class LocalProvider(Section):
     kind: Literal["local"]
     name: Name
     model: Name
-    gguf: Digest
+    gguf_sha256: Sha256
     n_ctx: int
     n_parallel: int
     threads: int

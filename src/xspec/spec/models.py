@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from xspec.spec.canonical import DIGEST, canonical_bytes, short_id
 
 Digest = Annotated[str, StringConstraints(pattern=f"^{DIGEST.pattern}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""Of a file that the store does not keep; a Digest names a blob that it does."""
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=200)]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -174,15 +176,15 @@ class RehearsalMember(Section):
 class LocalMember(Section):
     """A small real model, served on this machine by a process that xspec starts: its settings are identity.
 
-    `gguf` is the digest of the model's file. `n_ctx` is the context of one request, in tokens; `n_parallel` is how
-    many requests the server computes at once, in one batch; `threads` is how many cores it uses. `cache_prompt`
+    `gguf_sha256` is of the model's file. `n_ctx` is the context of one request, in tokens; `n_parallel` is how many
+    requests the server computes at once, in one batch; `threads` is how many cores it uses. `cache_prompt`
     keeps what two successive prompts share, which is faster and lets a reply depend on the request before it.
     """
 
     kind: Literal["local"]
     name: Name
     model: Name
-    gguf: Digest
+    gguf_sha256: Sha256
     n_ctx: Annotated[int, Field(ge=256, le=131_072)]
     n_parallel: Annotated[int, Field(ge=1, le=64)]
     threads: Annotated[int, Field(ge=1, le=256)]
