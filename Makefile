@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 ARMS   := +arm=baseline,guided,floating,guided_floating
 
-.PHONY: run test check lint setup bench calibrate report ui clean
+.PHONY: run test check lint setup bench stress calibrate report ui clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -28,6 +28,9 @@ lint: $(STAMP)
 	@$(PY) -m ruff format --check src tests bench tools
 	@$(PY) -m ruff check src tests bench tools
 	@$(PY) -m mypy
+
+stress: $(STAMP)
+	@$(PY) -m stress
 
 bench: $(STAMP)
 	@$(PY) -m bench

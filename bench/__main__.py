@@ -19,6 +19,10 @@ BARS: dict[str, list[tuple[str, str, float]]] = {
         ("seconds from a warm command to the first model call", "first_call_s", 5),
         ("projecting 1,840 trials: CPU seconds", "projection_cpu_s", 10),
     ],
+    "report_html": [
+        ("analysis and HTML report of 4 x 168 x 5: CPU seconds", "cpu_s", 5),
+        ("that page: MB", "html_mb", 5),
+    ],
     "analysis": [
         ("analysis of 4 x 168 x 5, 10,000 resamples: CPU seconds", "cpu_s", 1),
         ("its CPU ÷ the slow reference's", "ratio", 0.02),

@@ -1,17 +1,26 @@
 """`python -m xspec`: a verb goes to its command, anything else to Hydra as overrides of an experiment."""
 
+import errno
 import os
+import resource
 import sys
 from collections.abc import Sequence
+
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""What a disk says that takes no more: nobody's mistake, so no traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (without the program's name); returns its exit code. Bad input is one line, no traceback."""
+    # Before NumPy is imported: the products are small, and its threads would spin on them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from xspec.cli import dispatch
     from xspec.cli.environment import load_dotenv
     from xspec.errors import XspecError
     from xspec.spec.secrets import scan_arguments
 
+    # A core dump would write the keys to disk, as memory that nobody thinks of as a log.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         load_dotenv()
@@ -25,6 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        where = f" {error.filename}" if error.filename else ""
+        print(f"xspec: cannot write{where}: {error.strerror}; make room, then run it again", file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

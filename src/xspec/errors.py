@@ -64,7 +64,11 @@ class RouteStopped(XspecError):
 
 
 class DiskFailed(XspecError):
-    """The store stopped taking writes in the middle of an execution. What was written before is whole."""
+    """The store stopped taking what must be written. What was written before is whole; `reason` is the disk's."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"{what}: {reason}")
+        self.reason = reason
 
 
 class WorkerError(XspecError):

@@ -29,6 +29,24 @@ ARM_KEYS = [
     "retry_count",
     "total_tokens",
     "simulated",
+    "mean_at_k_pct_ci95",
+    "pass_hat_k_pct_ci95",
+    "pass_at_k_pct_ci95",
+    "gap_pp_ci95",
+    "flip_rate_pct_ci95",
+    "disagreement_pct_ci95",
+    "held",
+    "figures",
+    "by_group",
+    "reconciliation",
+    "failures",
+    "runs",
+    "outlier_runs",
+    "run_noise",
+    "executed_again",
+    "divergence",
+    "attribution",
+    "drift_events",
     "executions",
 ]
 GROUP_KEYS = [
@@ -42,6 +60,9 @@ GROUP_KEYS = [
     "models",
     "simulated",
     "spec_ids",
+    "headline",
+    "remarks",
+    "differences",
 ]
 EXECUTION_KEYS = [
     "execution_id",
@@ -74,14 +95,25 @@ EXECUTION_KEYS = [
     "continue_with",
     "lock_changes",
     "with_drift",
+    "replayed",
     "verification",
 ]
 
 
 def test_keys_are_exactly_these_in_this_order(make: Any) -> None:
     data = json.loads(report_json(build_report([make.record(make.spec(), ["++-", "+--"], arm="baseline")])))
-    assert list(data) == ["report_schema", "simulated", "groups", "arms"]
-    assert data["report_schema"] == 1
+    assert list(data) == [
+        "report_schema",
+        "simulated",
+        "notice",
+        "groups",
+        "arms",
+        "comparisons",
+        "effects",
+        "invalid_shares",
+        "published",
+    ]
+    assert data["report_schema"] == 2
     assert list(data["groups"][0]) == GROUP_KEYS
     (arm,) = data["arms"]
     assert list(arm) == ARM_KEYS
@@ -116,18 +148,23 @@ def test_values(make: Any) -> None:
 def test_what_cannot_be_said_is_null(make: Any) -> None:
     text = report_json(build_report([make.record(make.spec(), ["???", "???"])]))
     (arm,) = json.loads(text)["arms"]
-    figures = [value for key, value in arm.items() if key.endswith("_pct") or key.startswith("gap_pp")]
+    figures = [
+        value
+        for key, value in arm.items()
+        if key.endswith("_pct") or key in ("gap_pp", "gap_pp_invalid_as_fail")
+    ]
     assert figures == [None] * 8
+    assert [arm[key] for key in arm if key.endswith("_ci95")] == [None] * 6
     assert "NaN" not in text
 
 
 def test_empty_store() -> None:
-    assert report_data(build_report([])) == {
-        "report_schema": 1,
-        "simulated": False,
-        "groups": [],
-        "arms": [],
-    }
+    data = report_data(build_report([]))
+    assert data.pop("report_schema") == 2
+    assert data.pop("simulated") is False
+    assert data.pop("notice") is None
+    assert {row["gap_pp"] for row in data.pop("published")} == {24.4, 12.0, 13.5}
+    assert set(map(tuple, data.values())) == {()}
 
 
 def test_written_whole_or_not_at_all(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

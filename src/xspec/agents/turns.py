@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from xspec.records.rows import Place, Step
+from xspec.route.conversation import sendable
 
 if TYPE_CHECKING:
     from xspec.route.reply import Reply
@@ -53,9 +54,15 @@ async def carry_out(
     if not isinstance(arguments, dict):
         return Done(None, True, "error: the arguments must be a JSON object; nothing was done")
     action = {"name": name, "arguments": arguments}
+    try:
+        orjson.dumps([[[action]]])  # as deep as it will stand in the row of its step
+    except TypeError:
+        return Done(None, True, "error: the arguments are nested too deeply; nothing was done")
     actions.append(action)
     observation = await world.act(action, timeout_s)
-    return Done(action, bool(observation["error"]), observation["content"])
+    content = observation["content"]
+    # A row is as strict about lone surrogates as the wire is.
+    return Done(action, bool(observation["error"]), content if content.isascii() else sendable(content))
 
 
 def stopped(reply: "Reply", steps: int) -> Ending | None:

@@ -11,6 +11,7 @@ VERBS = {
     "replay": "serve stored replies again, and see whether worlds and verdicts are the same",
     "export": "a stored spec as one file, for another machine",
     "doctor": "is this route fit to be measured through? one line a finding, with what to do",
+    "plan": "tasks and runs that it takes to see a difference, and what they cost",
     "query": "SQL over what is stored",
     "ui": "the MLflow UI over what is stored",
     "project": "bring Parquet and MLflow up to date with the journals",

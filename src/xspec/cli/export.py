@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from xspec.cli.parser import VerbParser
-from xspec.errors import StoreError
+from xspec.errors import DiskFailed, StoreError
 from xspec.spec.bundle import bundle
 from xspec.spec.store import Store, write_whole
 
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     data = bundle(store, spec_id)
     try:
         write_whole(path.absolute(), data)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}") from None
+    except DiskFailed as error:
+        raise StoreError(f"{path} cannot be written: {error.reason}") from None
     print(f"{spec_id} with its prompts, rules and manifest is in {path}; run it anywhere: reproduce {path}")
     return 0

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from xspec.cli.projection import bring_up_to_date
 from xspec.cli.say import say
+from xspec.errors import XspecError
 from xspec.experiment.execute import SweepEnd
 from xspec.report.build import build_report
 from xspec.report.load import load_records
@@ -16,8 +17,14 @@ from xspec.spec.store import Store
 def tell_end(end: SweepEnd, store: Store) -> int:
     """Prints the report to standard output and everything else to standard error; returns the exit code."""
     ids = [arm.compiled.spec.id for arm in end.arms]
+    unreported = 0
     if any(arm.trials for arm in end.arms):
-        print_report(build_report(load_records(store, spec_ids=ids)), Console())
+        try:
+            print_report(build_report(load_records(store, spec_ids=ids)), Console())
+        except XspecError as error:
+            # A disk that is full now must not hide why the arms stopped, nor how to go on.
+            say(f"no report: {error}")
+            unreported = error.exit_code
     for arm in end.arms:
         name = f"{arm.compiled.spec.id}{f' ({arm.compiled.arm})' if arm.compiled.arm else ''}"
         if arm.already_finished:
@@ -32,7 +39,7 @@ def tell_end(end: SweepEnd, store: Store) -> int:
         say(f"stopped: {end.stopped}")
         say(f"once that is mended, go on with {_command(end)}")
     bring_up_to_date(store)
-    return end.exit_code()
+    return end.exit_code() or unreported
 
 
 def _command(end: SweepEnd) -> str:

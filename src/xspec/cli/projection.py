@@ -20,3 +20,5 @@ def bring_up_to_date(store: Store) -> None:
             project_all(store)
     except XspecError as error:
         say(str(error))
+    except OSError as error:
+        say(f"the tables could not be brought up to date ({error.strerror or error}); `project` tries again")

@@ -24,15 +24,15 @@ class Journal:
         """Raises DiskFailed if the disk takes less than the whole row; what it took is a torn tail."""
         line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
         if self._broken:
-            raise DiskFailed(f"cannot write to {self.path}: an earlier row was torn")
+            raise DiskFailed(f"cannot write to {self.path}", "an earlier row was torn")
         try:
             written = os.write(self._fd, line)
         except OSError as error:
             self._broken = True
-            raise DiskFailed(f"cannot write to {self.path}: {error.strerror}") from None
+            raise DiskFailed(f"cannot write to {self.path}", error.strerror or str(error)) from None
         if written != len(line):
             self._broken = True
-            raise DiskFailed(f"cannot write to {self.path}: the disk took {written} of {len(line)} bytes")
+            raise DiskFailed(f"cannot write to {self.path}", f"the disk took {written} of {len(line)} bytes")
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -3,17 +3,27 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from xspec.analysis.consistency import consistency
 from xspec.errors import StoreError
-from xspec.report.execution_record import DRIFT, ExecutionRecord
+from xspec.report.analyse import analyse_arm, analyse_group
+from xspec.report.execution_record import DRIFT, ExecutionRecord, chosen_of
 from xspec.report.model import Arm, ExecutionFigures, Group, Report
 from xspec.spec.diff import comparable
 from xspec.spec.models import ExperimentSpec
 
+_AGAIN = 3
+"""Other executions of a spec that are compared with the chosen one, the newest."""
 
-def build_report(records: Sequence[ExecutionRecord]) -> Report:
+
+def build_report(
+    records: Sequence[ExecutionRecord], *, allow_differences: bool = False, margin_pp: float | None = None
+) -> Report:
     """Group executions by spec, specs by comparison. The order of `records` makes no difference.
+
+    With `allow_differences` all specs that have k and tasks in common are one group, whatever else they differ in,
+    and the group lists it. `margin_pp` is the equivalence margin that "no change" is claimed against.
 
     Raises StoreError when an execution stands twice among the records, or its trials don't fit its spec.
     """
@@ -29,13 +39,25 @@ def build_report(records: Sequence[ExecutionRecord]) -> Report:
     for executions in sorted(by_spec.values(), key=_place):
         spec = executions[0].spec
         # Sharing a member is not transitive (a, a+b, b): a spec has to fit every arm of its group.
-        home = next((g for g in groups if not any(comparable(spec, other[0].spec) for other in g)), None)
+        home = next(
+            (g for g in groups if all(_fits(spec, other[0].spec, allow_differences) for other in g)), None
+        )
         if home is None:
             groups.append([executions])
         else:
             home.append(executions)
     groups.sort(key=lambda g: (min(e[0].started_at for e in g), g[0][0].spec_id))
-    return Report(tuple(_group(i, members) for i, members in enumerate(groups)))
+    return Report(tuple(_group(i, members, margin_pp) for i, members in enumerate(groups)))
+
+
+def _fits(spec: ExperimentSpec, other: ExperimentSpec, allow_differences: bool) -> bool:
+    if not allow_differences:
+        return not comparable(spec, other)
+    return (
+        spec.k == other.k
+        and spec.benchmark.kind == other.benchmark.kind
+        and (spec.benchmark.tasks == other.benchmark.tasks)
+    )
 
 
 def levels(spec: ExperimentSpec) -> str:
@@ -56,9 +78,14 @@ def _label(executions: Sequence[ExecutionRecord]) -> str:
     return named[-1] if named else levels(executions[0].spec)
 
 
-def _group(index: int, members: Sequence[Sequence[ExecutionRecord]]) -> Group:
+def _group(index: int, members: Sequence[Sequence[ExecutionRecord]], margin_pp: float | None) -> Group:
     spec = members[0][0].spec
     models = {m.model: None for executions in members for m in executions[0].spec.route.members}
+    arms = tuple(_arm(index, executions) for executions in members)
+    differences = [
+        (a.spec_id, b.spec_id, tuple(comparable(a.record.spec, b.record.spec)))
+        for a, b in combinations(arms, 2)
+    ]
     return Group(
         index=index,
         benchmark=spec.benchmark.kind,
@@ -68,14 +95,16 @@ def _group(index: int, members: Sequence[Sequence[ExecutionRecord]]) -> Group:
         k=spec.k,
         agent=spec.agent.kind,
         models=tuple(models),
-        arms=tuple(_arm(index, executions) for executions in members),
+        arms=arms,
+        statistics=analyse_group({arm.spec_id: arm.record for arm in arms}, margin_pp),
+        differences=tuple(entry for entry in differences if entry[2]),
     )
 
 
 def _arm(group: int, executions: Sequence[ExecutionRecord]) -> Arm:
     spec = executions[0].spec
     figures = [_figures(record) for record in executions]
-    chosen = next((i for i, f in enumerate(figures) if f.finished), len(figures) - 1)
+    chosen = chosen_of(executions)
     return Arm(
         label=_label(executions),
         spec_id=executions[0].spec_id,
@@ -85,6 +114,11 @@ def _arm(group: int, executions: Sequence[ExecutionRecord]) -> Arm:
         mode=spec.route.mode,
         simulated=any(member.kind == "rehearsal" for member in spec.route.members),
         executions=tuple(replace(f, chosen=i == chosen) for i, f in enumerate(figures)),
+        record=executions[chosen],
+        statistics=analyse_arm(
+            executions[chosen],
+            [r for i, r in enumerate(executions) if i != chosen and figures[i].finished][-_AGAIN:],
+        ),
     )
 
 

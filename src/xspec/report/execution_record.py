@@ -1,7 +1,8 @@
 """What the report needs to know about one execution. The store fills it in; the report reads nothing else."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +10,16 @@ from numpy.typing import NDArray
 from xspec.analysis.consistency import OutcomeCode
 from xspec.errors import StoreError
 from xspec.records.rows import Outcome, Trial
+from xspec.report.steps import ExecutionSteps
 from xspec.route.verification import Verification
 from xspec.spec.models import ExperimentSpec
 
 DRIFT = "drift"
 """The cause of trials that are invalid because of what their replies came from."""
 
-_CODES = {"pass": OutcomeCode.PASS, "fail": OutcomeCode.FAIL, "invalid": OutcomeCode.INVALID}
+# Plain integers: a store may hold a hundred thousand trials, and an enum's members are slow to look up.
+_CODES = {"pass": int(OutcomeCode.PASS), "fail": int(OutcomeCode.FAIL), "invalid": int(OutcomeCode.INVALID)}
+_MISSING = int(OutcomeCode.MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,8 @@ class ExecutionRecord:
     are no retry. `continue_with` is the command line that continues the execution, None if it isn't known.
     `lock_changes` says what later stints found different from the first one's lock and the user accepted,
     `verifications` what the replies prove about their origin, and `replayed` is (identical, all) of a replay
-    of its trials, None if there was none.
+    of its trials, None if there was none. `task_info` has cluster, stratum, difficulty and instruction by task,
+    `locks` one entry a stint, `steps` what the trials did, None where it was not read.
     """
 
     execution_id: str
@@ -46,6 +51,9 @@ class ExecutionRecord:
     lock_changes: Sequence[str] = ()
     verifications: Sequence[Verification] = ()
     replayed: tuple[int, int] | None = None
+    task_info: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    locks: Sequence[Mapping[str, Any]] = ()
+    steps: ExecutionSteps | None = None
 
     def outcomes(self, *, drift_counts: bool = False) -> NDArray[np.int64]:
         """Outcome codes, runs by tasks in the spec's order.
@@ -55,16 +63,27 @@ class ExecutionRecord:
         Raises StoreError when a trial is not one of the spec's, or has two current rows.
         """
         column = {task: i for i, task in enumerate(self.spec.benchmark.tasks)}
-        table = np.full((self.spec.k, len(column)), OutcomeCode.MISSING, dtype=np.int64)
+        runs = range(self.spec.k)
+        table = [[_MISSING] * len(column) for _ in runs]
         for trial in self.trials:
-            where = f"execution {self.execution_id}: run {trial.run} of task {trial.task}"
-            if trial.task not in column or not 0 <= trial.run < self.spec.k:
-                raise StoreError(f"{where} is no trial of {self.spec_id}")
-            place = trial.run, column[trial.task]
-            if table[place] != OutcomeCode.MISSING:
-                raise StoreError(f"{where} has two current rows; one of them should be superseded")
-            table[place] = _CODES[_without_drift(trial) if drift_counts else trial.outcome]
-        return table
+            place = column.get(trial.task)
+            if place is None or trial.run not in runs:
+                raise StoreError(f"{self._place(trial)} is no trial of {self.spec_id}")
+            if table[trial.run][place] != _MISSING:
+                raise StoreError(
+                    f"{self._place(trial)} has two current rows; one of them should be superseded"
+                )
+            table[trial.run][place] = _CODES[_without_drift(trial) if drift_counts else trial.outcome]
+        return np.array(table, dtype=np.int64).reshape(len(runs), len(column))
+
+    def _place(self, trial: Trial) -> str:
+        return f"execution {self.execution_id}: run {trial.run} of task {trial.task}"
+
+
+def chosen_of(executions: Sequence[ExecutionRecord]) -> int:
+    """Which of a spec's executions, oldest first, has the spec's figures: the first finished one, else the newest."""
+    finished = (i for i, record in enumerate(executions) if record.ended_at is not None)
+    return next(finished, len(executions) - 1)
 
 
 def _without_drift(trial: Trial) -> Outcome:

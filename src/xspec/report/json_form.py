@@ -1,14 +1,18 @@
 """The report as JSON: keys in a fixed order, no NaN, what can't be said is null, times are UTC text."""
 
 import json
-import os
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from xspec.analysis.consistency import Consistency
+from xspec.report.headline import headline
+from xspec.report.held import held
+from xspec.report.json_statistics import arm_statistics, comparisons, effects, intervals, invalid_shares
 from xspec.report.model import SCHEMA, Arm, ExecutionFigures, Group, Report
+from xspec.report.published import REFERENCES, reference_data
+from xspec.report.sentences import SIMULATED, sentences
+from xspec.report.write import write_text
 
 
 def report_data(report: Report) -> dict[str, Any]:
@@ -16,8 +20,13 @@ def report_data(report: Report) -> dict[str, Any]:
     return {
         "report_schema": SCHEMA,
         "simulated": report.simulated,
+        "notice": SIMULATED if report.simulated else None,
         "groups": [_group(group) for group in report.groups],
         "arms": [_arm(arm, group) for group in report.groups for arm in group.arms],
+        "comparisons": [row for group in report.groups for row in comparisons(group)],
+        "effects": [row for group in report.groups for row in effects(group)],
+        "invalid_shares": [row for group in report.groups for row in invalid_shares(group)],
+        "published": [reference_data(row) for row in REFERENCES],
     }
 
 
@@ -27,18 +36,8 @@ def report_json(report: Report) -> str:
 
 
 def write_report_json(report: Report, path: Path) -> None:
-    """Write the JSON beside `path` and move it there, so that a reader never sees half a report."""
-    text = report_json(report)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide the report from the user's colleagues
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    """Write the JSON to `path`, whole or not at all."""
+    write_text(path, report_json(report))
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -53,6 +52,14 @@ def _group(group: Group) -> dict[str, Any]:
         "models": list(group.models),
         "simulated": group.simulated,
         "spec_ids": [arm.spec_id for arm in group.arms],
+        "headline": [sentence.text for sentence in headline(group)],
+        "remarks": [
+            {"text": one.text, "warning": one.warning, "command": one.command} for one in sentences(group)
+        ],
+        "differences": [
+            {"a_spec_id": a, "b_spec_id": b, "fields": [str(diff) for diff in fields]}
+            for a, b, fields in group.differences
+        ],
     }
 
 
@@ -69,6 +76,9 @@ def _arm(arm: Arm, group: Group) -> dict[str, Any]:
         "retry_count": chosen.retry_count,
         "total_tokens": chosen.total_tokens,
         "simulated": arm.simulated,
+        **intervals(arm),
+        "held": held(arm.record.spec),
+        **arm_statistics(arm),
         "executions": [_execution(execution) for execution in arm.executions],
     }
 

@@ -2,8 +2,11 @@
 
 import os
 import shlex
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import Any
 
 import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -12,17 +15,20 @@ from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.records.parquet import is_current, journal_sizes, project_parquet, read_rows, stint_counts
 from xspec.records.parquet_rows import StintCounts
 from xspec.records.rows import Trial
-from xspec.report.execution_record import ExecutionRecord
+from xspec.report.execution_record import ExecutionRecord, chosen_of
 from xspec.report.served import replies_in_journal, replies_in_parquet
+from xspec.report.steps import load_steps
 from xspec.route.verification import verify
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
 
-def load_record(store: Store, folder: ExecutionFolder) -> ExecutionRecord:
-    """One execution as its Parquet sets tell it, or its journals where they say more."""
+def load_record(store: Store, folder: ExecutionFolder, *, steps: bool = True) -> ExecutionRecord:
+    """One execution as its Parquet sets tell it, or its journals where they say more; without its steps if told so."""
     info = folder.info
     spec = store.spec(info.spec_id)
-    if is_current(folder, journal_sizes(folder)):
+    projected = is_current(folder, journal_sizes(folder))
+    if projected:
         trials = _current_trials(folder)
         counts = stint_counts(folder)
         replies = replies_in_parquet(folder)
@@ -53,6 +59,9 @@ def load_record(store: Store, folder: ExecutionFolder) -> ExecutionRecord:
         lock_changes=_lock_changes(folder),
         verifications=verify(spec.route, replies),
         replayed=folder.replayed(),
+        task_info=_task_info(store, spec),
+        locks=[folder.lock(stint) for stint in folder.stints()],
+        steps=load_steps(folder, trials, from_journal=not projected) if steps else None,
     )
 
 
@@ -74,7 +83,17 @@ def load_records(
     if os.access(store.path, os.W_OK):
         for folder in folders:
             project_parquet(store, folder)
-    return [load_record(store, folder) for folder in folders]
+    records = [load_record(store, folder, steps=False) for folder in folders]
+    by_spec: dict[str, list[int]] = defaultdict(list)
+    for i in sorted(range(len(records)), key=lambda i: (records[i].started_at, records[i].execution_id)):
+        by_spec[records[i].spec_id].append(i)
+    # Steps are by far the most of it, and only those of the execution that gives a spec's figures are shown.
+    for places in by_spec.values():
+        place = places[chosen_of([records[i] for i in places])]
+        projected = is_current(folders[place], journal_sizes(folders[place]))
+        found = load_steps(folders[place], records[place].trials, from_journal=not projected)
+        records[place] = replace(records[place], steps=found)
+    return records
 
 
 _TRIAL_COLUMNS = [field.name for field in fields(Trial) if field.name != "kind"]
@@ -98,6 +117,19 @@ def _current_trials(folder: ExecutionFolder) -> list[Trial]:
         if earlier is None or earlier.take < trial.take:
             current[trial.run, trial.task] = trial
     return list(current.values())
+
+
+def _task_info(store: Store, spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
+    """From the manifest. A store that lost it still has a report, without clusters and instructions."""
+    manifest = spec.benchmark.manifest
+    return _rows_of(store, manifest) if store.blob_path(manifest).exists() else {}
+
+
+@lru_cache(maxsize=8)
+def _rows_of(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
+    rows = store.json_blob(manifest)["tasks"]
+    names = ("cluster", "stratum", "difficulty", "instruction")
+    return {row["id"]: {name: row.get(name) for name in names} for row in rows}
 
 
 def _lock_changes(folder: ExecutionFolder) -> list[str]:

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xspec.analysis.consistency import Consistency
+from xspec.report.execution_record import ExecutionRecord
+from xspec.report.statistics import ArmStatistics, GroupStatistics
 from xspec.route.verification import Verification
+from xspec.spec.diff import FieldDiff
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the JSON form. Raised when a field goes away or changes its meaning, not when one is added."""
 
 
@@ -43,7 +46,10 @@ class ExecutionFigures:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One spec. `label` is the arm's name, or the levels of its factors; it identifies nothing."""
+    """One spec. `label` is the arm's name, or the levels of its factors; it identifies nothing.
+
+    `record` and `statistics` are of the chosen execution.
+    """
 
     label: str
     spec_id: str
@@ -53,6 +59,8 @@ class Arm:
     mode: Literal["fixed", "floating"]
     simulated: bool
     executions: tuple[ExecutionFigures, ...]
+    record: ExecutionRecord
+    statistics: ArmStatistics
 
     @property
     def chosen(self) -> ExecutionFigures:
@@ -62,7 +70,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms of one comparison: any two differ in factors alone and share a member."""
+    """Arms of one comparison: any two differ in factors alone and share a member.
+
+    Only on request they differ in more: then `differences` lists it, by the spec ids of each pair.
+    """
 
     index: int
     benchmark: str
@@ -73,6 +84,8 @@ class Group:
     agent: str
     models: tuple[str, ...]
     arms: tuple[Arm, ...]
+    statistics: GroupStatistics
+    differences: tuple[tuple[str, str, tuple[FieldDiff, ...]], ...] = ()
 
     @property
     def simulated(self) -> bool:

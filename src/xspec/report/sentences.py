@@ -1,25 +1,16 @@
 """What a reader must know beside the figures, in plain sentences. The table and any other view print them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import combinations
 
+from xspec.report.checked import attributed, counts, differ, outlier_runs
 from xspec.report.model import Arm, ExecutionFigures, Group
+from xspec.report.sentence import Sentence, counted, some
 
 SIMULATED = "SIMULATED MODEL: no real model was called; these figures test the instrument, not an agent."
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
-_NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """`warning` marks what should make the reader pause; `command` is what to type, on its own line."""
-
-    text: str
-    warning: bool = False
-    command: str | None = None
 
 
 def nothing_stored(store: str) -> str:
@@ -53,6 +44,11 @@ def sentences(group: Group) -> list[Sentence]:
         found += _with_drift(arm, names[arm.spec_id], group.k)
     for arm in group.arms:
         found += _left_out(arm, names[arm.spec_id], group.k)
+    found += differ(group, names)
+    for arm in group.arms:
+        found += counts(arm, names[arm.spec_id])
+        found += outlier_runs(arm, names[arm.spec_id])
+        found += attributed(arm, names[arm.spec_id])
     found += _different_tasks(group)
     found += _routes_differ(group)
     found += _apart_in_time(group, names)
@@ -86,7 +82,7 @@ def number(value: float | None) -> str:
 def _definition(k: int) -> str:
     text = (
         f"Gap = Mean@{k} {MINUS} Pass^{k} in percentage points, both over the same tasks, those with "
-        f"{_count(k, 'valid trial')}."
+        f"{counted(k, 'valid trial')}."
     )
     if k == 1:
         return f"{text} At k = 1 it is 0 by definition and says nothing about consistency."
@@ -102,7 +98,7 @@ def _unfinished(arm: Arm, name: str) -> Iterator[Sentence]:
         if execution.finished:
             continue
         which = name if execution.chosen else f"{name}, execution {execution.execution_id}"
-        text = f"{which}: unfinished, {trials.missing} of {_count(trials.total, 'trial')} missing."
+        text = f"{which}: unfinished, {trials.missing} of {counted(trials.total, 'trial')} missing."
         if execution.continue_with:
             yield Sentence(f"{text} Go on with", warning=True, command=execution.continue_with)
         else:
@@ -117,7 +113,7 @@ def _no_score(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
             f"{name}: no valid trial, so no score. Look at the route before the model.", warning=True
         )
     elif not figures.complete:
-        missing = f"no task has {_count(k, 'valid trial')} yet, so no Mean@{k}, Pass^{k} or gap"
+        missing = f"no task has {counted(k, 'valid trial')} yet, so no Mean@{k}, Pass^{k} or gap"
         yield Sentence(f"{name}: {missing}.", warning=True)
 
 
@@ -167,8 +163,8 @@ def _left_out(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
         return
     total = arm.chosen.figures.tasks
     yield Sentence(
-        f"{name}: {len(left_out)} of {total} tasks left out for want of {_count(k, 'valid trial')}: "
-        f"{_some(left_out)}."
+        f"{name}: {len(left_out)} of {total} tasks left out for want of {counted(k, 'valid trial')}: "
+        f"{some(left_out)}."
     )
 
 
@@ -198,7 +194,7 @@ def _apart_in_time(group: Group, names: dict[str, str]) -> Iterator[Sentence]:
     ]
     if apart:
         yield Sentence(
-            f"Carried out at different times: {_some(apart, 'pair')}. "
+            f"Carried out at different times: {some(apart, 'pair')}. "
             "A provider that changed in between would look like an effect of the arm.",
             warning=True,
         )
@@ -239,14 +235,5 @@ def _other_executions(arm: Arm, name: str, k: int) -> Iterator[Sentence]:
     which = "first finished" if arm.chosen.finished else "newest"
     yield Sentence(
         f"{name}: {len(arm.executions)} executions; the table shows the {which} one, "
-        f"{arm.chosen.execution_id}. Besides it: {_some(figures, 'execution', '; ')}."
+        f"{arm.chosen.execution_id}. Besides it: {some(figures, 'execution', '; ')}."
     )
-
-
-def _some(items: Sequence[str], noun: str = "task", separator: str = ", ") -> str:
-    more = len(items) - _NAMED
-    return separator.join(items[:_NAMED]) + (f" and {_count(more, f'more {noun}')}" if more > 0 else "")
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

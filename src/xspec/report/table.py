@@ -14,14 +14,17 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from xspec.report.headline import headline, p_number, points
 from xspec.report.model import Arm, Group, Report
-from xspec.report.sentences import DASH, MINUS, SIMULATED, Sentence, arm_names, number, sentences, span
+from xspec.report.sentence import Sentence
+from xspec.report.sentences import DASH, MINUS, SIMULATED, arm_names, number, sentences, span
 
 _ARM_WIDTH = 14
 """Longer arm labels are folded when space is short; below this they would be unreadable."""
 
+DELTA = "\N{GREEK CAPITAL LETTER DELTA}"
 _DOT = "\N{MIDDLE DOT}"
-_ASCII = str.maketrans({DASH: "-", MINUS: "-", _DOT: "|"})
+_ASCII = str.maketrans({DASH: "-", DELTA: "diff", MINUS: "-", _DOT: "|"})
 
 Column = tuple[str, Callable[[Arm], str]]
 
@@ -50,7 +53,11 @@ class _GroupPrinter:
 
     def print(self) -> None:
         self._title()
+        for sentence in headline(self._group):
+            self._line(sentence.text, "bold yellow" if sentence.warning else "bold")
+        self._console.print()
         self._figures()
+        self._comparisons()
         for arm in self._group.arms:
             which = f"{self._names[arm.spec_id]}: {arm.spec_id}, execution {arm.chosen.execution_id}"
             self._line(f"{which}, {span(arm.chosen)}", "dim")
@@ -86,6 +93,60 @@ class _GroupPrinter:
             self._line(self._names[arm.spec_id], "bold")
             for header, figure in scores + trials:
                 self._line(f"{' '.join(header.split())}: {figure(arm)}", indent="  ")
+        self._console.print()
+
+    def _comparisons(self) -> None:
+        """The gap's contrast of each pair, invalid trials counted as the pair's factors want."""
+        statistics, names = self._group.statistics, self._names
+        if not statistics.pairs:
+            return
+        headers = (
+            "against",
+            f"gap {DELTA}\npp",
+            "95%\ninterval",
+            "p",
+            "p\nHolm",
+            "could\nsee pp",
+            "inv.\n=fail",
+        )
+        rows = []
+        for pair in statistics.pairs:
+            found = statistics.leading(pair, "gap")
+            contrast = found.contrast
+            interval = contrast.difference.interval
+            figures = (
+                DASH if contrast.difference.value is None else points(contrast.difference.value),
+                DASH if interval is None else f"{points(interval.low)} to {points(interval.high)}",
+                p_number(contrast.p.value),
+                p_number(found.p_holm.value),
+                number(contrast.mde_pp.value),
+                "yes" if found.invalid_as_fail else "no",
+            )
+            rows.append((names[pair.b], names[pair.a], *figures))
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for i, header in enumerate(("arm", *headers)):
+            names_fold = i < 2
+            table.add_column(
+                self._plain(header),
+                justify="left" if names_fold else "right",
+                no_wrap=not names_fold,
+                overflow="fold",
+                min_width=min(max(len(row[i]) for row in rows), _ARM_WIDTH) if names_fold else None,
+                vertical="bottom",
+            )
+        for row in rows:
+            table.add_row(*(Text(self._plain(cell)) for cell in row))
+        if self._fits(table):
+            self._console.print(table)
+        else:
+            for row in rows:
+                self._line(f"{row[0]} against {row[1]}", "bold")
+                for header, cell in zip(headers[1:], row[2:], strict=True):
+                    self._line(f"{' '.join(header.split())}: {cell}", indent="  ")
+        if any(effect.contrast.difference.value is not None for effect in statistics.effects):
+            self._line(
+                "Averages over both levels of the other factor, as in the first lines, see more than a pair."
+            )
         self._console.print()
 
     def _table(self, columns: list[Column]) -> Table:
@@ -139,6 +200,7 @@ def _scores(k: int) -> list[Column]:
 
 def _trials() -> list[Column]:
     return [
+        ("gap\n95%", _gap_interval),
         ("pass", lambda arm: f"{arm.chosen.figures.trials.passed}"),
         ("fail", lambda arm: f"{arm.chosen.figures.trials.failed}"),
         ("invalid", lambda arm: f"{arm.chosen.figures.trials.invalid}"),
@@ -146,6 +208,11 @@ def _trials() -> list[Column]:
         ("retries", lambda arm: f"{arm.chosen.retry_count:,}"),
         ("tokens", lambda arm: f"{arm.chosen.total_tokens:,}"),
     ]
+
+
+def _gap_interval(arm: Arm) -> str:
+    interval = arm.statistics.estimates.valid_only["gap"].interval
+    return DASH if interval is None else f"{number(interval.low)}{DASH}{number(interval.high)}"
 
 
 def _best_worst(arm: Arm) -> str:

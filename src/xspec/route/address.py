@@ -10,7 +10,7 @@ from xspec.errors import UserError
 DEFAULT_PORTS = {"http": 80, "https": 443}
 CHAT = "/chat/completions"
 
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_NETLOC = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\])(?::[0-9]*)?")
 
 
 class Address(NamedTuple):
@@ -102,7 +102,7 @@ def _checked(base_url: str) -> SplitResult:
         _refuse(base_url, "has no host", example)
     if not parts.hostname.isascii():
         _refuse(base_url, "has a host outside ASCII", "its punycode form (xn--…)")
-    if not _HOST.fullmatch(parts.hostname):
+    if not _NETLOC.fullmatch(parts.netloc):
         _refuse(base_url, "has a host with characters that no host name has", example)
     if port == 0:
         _refuse(base_url, "has port 0", "a port from 1 to 65535")

@@ -214,7 +214,10 @@ class Route:
                 )
             if outcome.fault is not None:
                 if outcome.fault.again == "wait":
-                    tally.waited_out = slot.slow_down(outcome.fault.wait_s)
+                    # Calls that queue behind the pause wait no longer than they would for a 429 of their own.
+                    asked_s = outcome.fault.wait_s
+                    pause_s = None if asked_s is None else min(asked_s, self._route.max_wait_s)
+                    tally.waited_out = slot.slow_down(pause_s)
                 tally.count(outcome.fault)
                 raise AttemptFailed(outcome.fault)
         assert done is not None

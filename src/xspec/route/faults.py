@@ -217,9 +217,17 @@ def _error_of(body: bytes) -> tuple[set[str], str]:
         return set(), body[:2000].decode("utf-8", "replace")
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
-        return set(), str(error)[:2000]
+        return set(), _shown(error)
     inner = error.get("innererror")
     nested = inner.get("code") if isinstance(inner, dict) else None
     codes = {code for code in (error.get("code"), error.get("type"), nested) if isinstance(code, str)}
     message: Any = error.get("message") or error.get("detail") or error.get("msg") or ""
-    return codes, str(message)[:2000]
+    return codes, _shown(message)
+
+
+def _shown(value: Any) -> str:
+    """What stands where a message should: mostly a text, but some servers nest, and a hostile one without end."""
+    try:
+        return str(value)[:2000]
+    except RecursionError:
+        return "(nested too deeply to be shown)"

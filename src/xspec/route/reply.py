@@ -69,8 +69,8 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Completion:
     if not isinstance(message, dict):
         raise NotACompletion("a choice without a message")
     try:
-        # It will be sent back as history: what cannot be written again is no message.
-        orjson.dumps(message)
+        # It will be sent back within a body, and stand in a row: what cannot be written so deep is no message.
+        orjson.dumps([[message]])
     except TypeError as error:
         raise NotACompletion(f"a message that cannot be sent back: {error}") from None
     usage = data.get("usage")

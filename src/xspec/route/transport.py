@@ -44,6 +44,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         encoding = ""
         if b"content-encoding" in names:
             encoding = response.headers.pop("content-encoding")
+        if b"content-type" in names:
+            # JSON is UTF-8. A charset would name a codec of this machine, and some of them only raise.
+            response.headers["content-type"] = response.headers["content-type"].partition(";")[0]
         if b"set-cookie" in names:
             # A cookie kept from one reply would go out with the next request, and the spec knows of none.
             del response.headers["set-cookie"]

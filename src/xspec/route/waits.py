@@ -23,7 +23,7 @@ def asked_wait(headers: Mapping[str, str], now: float) -> float | None:
         _retry_after(headers.get("retry-after"), now),
         _reset(headers, now),
     )
-    return next((wait for wait in candidates if wait is not None and wait > 0), None)
+    return next((wait for wait in candidates if wait is not None and 0 < wait < math.inf), None)
 
 
 def _retry_after(value: str | None, now: float) -> float | None:
@@ -55,7 +55,7 @@ def _duration(value: str, now: float) -> float | None:
     """`6m0s`, `20ms`, plain seconds, or a point in time: seconds or milliseconds since the epoch."""
     pieces = _PIECE.findall(value)
     if pieces and "".join(n + unit for n, unit in pieces) == value.strip():
-        return math.fsum(float(n) * _UNIT_S[unit] for n, unit in pieces)
+        return sum(float(n) * _UNIT_S[unit] for n, unit in pieces)
     number = _number(value)
     if number is None:
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from xspec.errors import StoreError
+from xspec.errors import DiskFailed, StoreError
 from xspec.spec.canonical import SPEC_ID, digest_of, short_id
 from xspec.spec.models import ExperimentSpec
 
@@ -37,9 +37,10 @@ class Store:
                 for folder in ("specs", "blobs", "cache", "executions"):
                     (self.path / folder).mkdir(parents=True, exist_ok=True)
                 write_whole(marker, json.dumps({"layout": LAYOUT}).encode())
-            except OSError as error:
+            except (OSError, DiskFailed) as error:
+                why = error.reason if isinstance(error, DiskFailed) else error.strerror
                 raise StoreError(
-                    f"store {self.path} cannot be written ({error.strerror}); choose another with store=PATH"
+                    f"store {self.path} cannot be written ({why}); choose another with store=PATH"
                 ) from None
 
     @staticmethod
@@ -166,7 +167,14 @@ def _parsed(spec_id: str, data: bytes) -> ExperimentSpec:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that readers see all of it or nothing, also after a crash."""
+    """Writes a file so that readers see all of it or nothing, also after a crash. Raises DiskFailed."""
+    try:
+        _write_whole(path, data)
+    except OSError as error:
+        raise DiskFailed(f"cannot write {path}", error.strerror or str(error)) from None
+
+
+def _write_whole(path: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -26,6 +26,7 @@ def main(path: str) -> int:
 
 def bring_up_to_date(store: Store) -> None:
     """Opens the database even if nothing is pending: a moved store, or one being shown, needs it right."""
+    from xspec.report.page import comparison_page
     from xspec.tracking.database import describe_experiment, open_tracking
     from xspec.tracking.mlflow_runs import project_execution
 
@@ -35,7 +36,7 @@ def bring_up_to_date(store: Store) -> None:
         for folder in pending(store):
             mark = mark_of(journal_sizes(folder))
             project_tables(store, folder)
-            project_execution(tracking, store, folder, mark)
+            project_execution(tracking, store, folder, mark, comparison_page)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from xspec.analysis.consistency import Consistency, OutcomeCode, consistency
+from xspec.analysis.arm import ArmFigures, arm_figures
+from xspec.analysis.consistency import OutcomeCode
+from xspec.analysis.task_figures import Metric
 from xspec.records.parquet_rows import StintCounts
 from xspec.spec.models import ExperimentSpec
 
@@ -16,18 +18,21 @@ _CODES = {"pass": OutcomeCode.PASS, "fail": OutcomeCode.FAIL, "invalid": Outcome
 Trials = Sequence[Mapping[str, Any]]
 
 
-def consistency_of(spec: ExperimentSpec, trials: Trials) -> Consistency:
-    """Figures of the current trial rows. Rows that are no trial of the spec are the report's to refuse."""
+def figures_of(spec: ExperimentSpec, trials: Trials) -> ArmFigures:
+    """Figures and intervals of the current trial rows. Rows that are no trial of the spec: the report refuses."""
     column = {task: i for i, task in enumerate(spec.benchmark.tasks)}
     table = np.full((spec.k, len(column)), OutcomeCode.MISSING, dtype=np.int64)
     for trial in trials:
         if trial["task"] in column and 0 <= trial["run"] < spec.k:
             table[trial["run"], column[trial["task"]]] = _CODES[trial["outcome"]]
-    return consistency(table, spec.k)
+    cluster = {trial["task"]: trial["cluster"] for trial in trials}
+    clusters = np.array([cluster.get(task) or task for task in spec.benchmark.tasks], dtype=np.str_)
+    return arm_figures(table, spec.k, clusters)
 
 
-def execution_figures(figures: Consistency, trials: Trials, counts: StintCounts) -> dict[str, float]:
+def execution_figures(estimates: ArmFigures, trials: Trials, counts: StintCounts) -> dict[str, float]:
     """Figures of the whole execution. What can't be given is left out."""
+    figures = estimates.figures
     k = figures.k
     low, high = figures.gap_pp_bounds or (None, None)
     ended = figures.trials.total - figures.trials.missing
@@ -57,8 +62,28 @@ def execution_figures(figures: Consistency, trials: Trials, counts: StintCounts)
         "abandoned_attempts": counts.abandoned_attempts,
         "superseded": counts.trials - len(trials),
         "waited_s": sum(trial["waited_s"] for trial in trials),
+        **_intervals(estimates),
     }
     return {name: float(value) for name, value in named.items() if value is not None}
+
+
+def _intervals(estimates: ArmFigures) -> dict[str, float | None]:
+    """Both ends of the 95% interval of each figure."""
+    k = estimates.figures.k
+    names: dict[Metric, str] = {
+        "gap": "gap_pp",
+        "mean_at_k": f"mean_at_{k}_pct",
+        "pass_hat_k": f"pass_hat_{k}_pct",
+        "pass_at_k": f"pass_at_{k}_pct",
+        "flip_rate": "flip_rate_pct",
+        "disagreement": "disagreement_pct",
+    }
+    ends: dict[str, float | None] = {}
+    for metric, name in names.items():
+        interval = estimates.valid_only[metric].interval
+        ends[f"{name}_ci95_low"] = None if interval is None else interval.low
+        ends[f"{name}_ci95_high"] = None if interval is None else interval.high
+    return ends
 
 
 def run_figures(spec: ExperimentSpec, run: int, trials: Trials) -> dict[str, float]:

@@ -6,7 +6,7 @@ in between leaves something that the next one takes up.
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,15 @@ def reached(point: str) -> None:
     """Called between any two writes. Tests end the process here."""
 
 
-def project_execution(tracking: Tracking, store: Store, folder: ExecutionFolder, mark: str) -> None:
-    """Brings the execution's runs up to what its tables say. `mark` names the journals they were made from.
+def project_execution(
+    tracking: Tracking,
+    store: Store,
+    folder: ExecutionFolder,
+    mark: str,
+    page: Callable[[Store, ExecutionFolder], str] | None = None,
+) -> None:
+    """Brings the execution's runs up to what its tables say. `mark` names the journals they were made from, `page`
+    gives the HTML report that becomes the artifact `report.html`.
 
     The tables must be projected and the tracking lock held. A run that a person deleted is left alone.
     """
@@ -64,6 +71,8 @@ def project_execution(tracking: Tracking, store: Store, folder: ExecutionFolder,
     _project_runs(tracking, parent_id, execution, metrics, trials)
     with tempfile.TemporaryDirectory(prefix="xspec-artifacts-") as made:
         write_artifacts(store, folder, Path(made))
+        if page is not None:
+            (Path(made) / "report.html").write_text(page(store, folder), encoding="utf-8")
         reached("artifacts made")
         tracking.client.log_artifacts(parent_id, made)
     reached("artifacts")

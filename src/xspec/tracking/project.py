@@ -18,7 +18,7 @@ from xspec.spec.store import Store
 from xspec.tracking.database import projected_marks
 from xspec.tracking.summary import project_tables
 
-PROJECTION = 1
+PROJECTION = 2
 """Version of what MLflow is told. Raised when a run would say more or other than before."""
 
 _PASSED = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")

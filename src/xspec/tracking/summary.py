@@ -28,7 +28,7 @@ from xspec.records.parquet import (
 from xspec.records.parquet_rows import microseconds
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store, write_whole
-from xspec.tracking.figures import consistency_of, execution_figures, run_figures
+from xspec.tracking.figures import execution_figures, figures_of, run_figures
 from xspec.tracking.flat_spec import flat_spec
 from xspec.tracking.summary_columns import SUMMARY_LAYOUT, SUMMARY_TABLES
 
@@ -78,9 +78,10 @@ def _tables(store: Store, folder: ExecutionFolder) -> dict[str, list[dict[str, A
     info = folder.info
     spec = store.spec(info.spec_id)
     trials = current_trials(folder)
-    figures = consistency_of(spec, trials)
+    estimates = figures_of(spec, trials)
+    figures = estimates.figures
     metrics: list[tuple[int | None, dict[str, float]]] = [
-        (None, execution_figures(figures, trials, stint_counts(folder)))
+        (None, execution_figures(estimates, trials, stint_counts(folder)))
     ]
     metrics += [(run, run_figures(spec, run, trials)) for run in range(spec.k)]
     return {

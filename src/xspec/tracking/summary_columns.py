@@ -4,7 +4,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from xspec.records.parquet_columns import TEXTS, TIME, column
 
-SUMMARY_LAYOUT = 1
+SUMMARY_LAYOUT = 2
 """Raised when a column or a metric changes; summaries of an older layout are then written again."""
 
 EXECUTIONS = pa.schema(

@@ -1,0 +1,61 @@
+"""The page that an execution has among its artifacts in MLflow: itself beside what it may be compared with."""
+
+from functools import lru_cache
+
+from xspec.errors import StoreError
+from xspec.records.executions import ExecutionFolder, executions_of
+from xspec.records.parquet import journal_sizes
+from xspec.report.build import build_report
+from xspec.report.html import report_html
+from xspec.report.load import load_record
+from xspec.report.model import Report
+from xspec.spec.diff import comparable
+from xspec.spec.store import Store
+
+_MOST = 12
+"""Executions on one page, the newest; a store of hundreds must not be read for each of its executions."""
+
+
+def comparison_page(store: Store, folder: ExecutionFolder) -> str:
+    """HTML over the execution and the newest ones of comparable specs, as they stand now.
+
+    If one of the others can't be read, the execution stands alone.
+    """
+    spec = store.spec(folder.info.spec_id)
+    specs = {folder.info.spec_id: True}
+    fitting = []
+    for other in executions_of(store):
+        spec_id = other.info.spec_id
+        if spec_id not in specs:
+            specs[spec_id] = not comparable(store.spec(spec_id), spec)
+        if specs[spec_id] and journal_sizes(other):
+            fitting.append(other)
+    own = [other for other in fitting if other.path.name == folder.path.name]
+    newest = [other for other in fitting if other not in own][-(_MOST - 1) :]
+    chosen = sorted(own + newest, key=lambda f: f.path.name)
+    try:
+        return _page(store, folder.info.spec_id, _key(chosen))
+    except StoreError:
+        return _page(store, folder.info.spec_id, _key(own))
+
+
+def _key(folders: list[ExecutionFolder]) -> tuple[tuple[str, tuple[tuple[int, int], ...]], ...]:
+    return tuple((folder.path.name, tuple(journal_sizes(folder).items())) for folder in folders)
+
+
+def _page(store: Store, spec_id: str, key: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]) -> str:
+    report = _report(store, key)
+    home = next(g for g in report.groups if any(arm.spec_id == spec_id for arm in g.arms))
+    return _html(store, key, home.index)
+
+
+@lru_cache(maxsize=2)
+def _report(store: Store, key: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]) -> Report:
+    folders = [ExecutionFolder(store.path / "executions" / name) for name, _ in key]
+    return build_report([load_record(store, folder) for folder in folders])
+
+
+@lru_cache(maxsize=2)
+def _html(store: Store, key: tuple[tuple[str, tuple[tuple[int, int], ...]], ...], group: int) -> str:
+    """The arms of a sweep end together and share one page."""
+    return report_html(Report((_report(store, key).groups[group],)))

@@ -1,0 +1,27 @@
+"""A report on disk: whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from xspec.errors import UserError
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write beside `path` and move it there, so that a reader never sees half a report.
+
+    Raises UserError where nothing can be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide the report from the user's colleagues
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

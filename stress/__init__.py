@@ -1,0 +1,1 @@
+"""What xspec is put through on loopback: thousands of faulty calls, kills, hostile servers and disks."""
