@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xspec.errors import SpecError
+from xspec.errors import SpecError, UserError
 from xspec.guides.rules import HEADING, guide_blob, read_rules, rules_for, system_text
 
 FILES = {
@@ -40,12 +40,12 @@ def test_rules_of_a_file(tmp_path: Path, text: str, rules: list[str]) -> None:
 def test_file_without_usable_rules_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "guide.md"
     path.write_bytes(data)
-    with pytest.raises(SpecError, match="guide file"):
+    with pytest.raises(UserError, match="guide file"):
         read_rules(str(path))
 
 
 def test_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="guide file"):
+    with pytest.raises(UserError, match="guide file"):
         read_rules(str(tmp_path))
 
 
@@ -76,3 +76,13 @@ def test_system_message() -> None:
     assert system_text("Prompt.", guide, "a") == f"Prompt.\n\n{HEADING}\n- one\n- two"
     assert system_text("Prompt.", guide, "b") == "Prompt."
     assert system_text("Prompt.", None, "a") == "Prompt."
+
+
+def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no regular file"):
+        read_rules("/dev/zero")
+    with pytest.raises(UserError, match="no regular file"):
+        read_rules(str(tmp_path))
+    (tmp_path / "long").write_bytes(b"- rule\n" * 100_000)
+    with pytest.raises(UserError, match="has more than 200000 bytes"):
+        read_rules(str(tmp_path / "long"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from xspec.cli.outcome import tell_end
 from xspec.cli.parser import VerbParser
-from xspec.errors import StoreError, UserError
+from xspec.errors import UserError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.execute import execute
 from xspec.experiment.lock import differences
@@ -13,6 +13,9 @@ from xspec.records.executions import executions_of
 from xspec.spec.bundle import unbundle
 from xspec.spec.models import ExperimentSpec, Member
 from xspec.spec.store import Store
+from xspec.spec.user_file import read_user_file
+
+MAX_BUNDLE_BYTES = 256 * 2**20
 
 
 def main(arguments: list[str]) -> int:
@@ -55,10 +58,7 @@ def _spec(store: Store, what: str) -> ExperimentSpec:
     path = Path(what)
     if Store.looks_like_id(what) or not path.exists():
         return store.spec(store.find_spec_id(what))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{what} cannot be read: {error.strerror}") from None
+    data = read_user_file(what, MAX_BUNDLE_BYTES, "bundle")
     return unbundle(store, data, what)
 
 

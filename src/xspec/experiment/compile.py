@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -32,6 +31,9 @@ from xspec.spec.config import (
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.secrets import key_variables, scan_plain
 from xspec.spec.store import Store
+from xspec.spec.user_file import read_user_file
+
+MAX_CA_BYTES = 10 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +246,7 @@ def _rehearsal_members(provider: RehearsalProvider) -> list[dict[str, Any]]:
 def _certificates(path: str | None, store: Store) -> str | None:
     if path is None:
         return None
-    try:
-        data = Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise SpecError(f"route.ca_file {path}: {error.strerror}") from None
+    data = read_user_file(path, MAX_CA_BYTES, "route.ca_file")
     if b"PRIVATE KEY" in data or b"BEGIN CERTIFICATE" not in data:
         raise SpecError(f"route.ca_file {path} must hold PEM certificates and nothing else")
     return store.put_blob(data)

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from xspec.errors import SpecError
 from xspec.spec.canonical import canonical_bytes
+from xspec.spec.user_file import read_user_file
 
 HEADING = "## Guidelines"
 EVERY_TASK = "*"
@@ -43,17 +43,7 @@ def system_text(prompt: str, guide: Mapping[str, Any] | None, task: str) -> str:
 
 def read_rules(path: str) -> list[str]:
     """Rules of a text or Markdown file: its list items if it has any, else its paragraphs. Headings are left out."""
-    file = Path(path).expanduser()
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise SpecError(
-            f"guide file {path}: {error.strerror}; give an existing text file as guide.file=PATH"
-        ) from None
-    if len(data) > MAX_BYTES:
-        raise SpecError(
-            f"guide file {path} has {len(data)} bytes; at most {MAX_BYTES} make sense in a prompt"
-        )
+    data = read_user_file(path, MAX_BYTES, "guide file")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
