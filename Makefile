@@ -25,8 +25,8 @@ check: lint
 	@$(PY) -m pytest -q tests/spec tests/route tests/records tests/guides tests/agents
 
 lint: $(STAMP)
-	@$(PY) -m ruff format --check src tests bench tools
-	@$(PY) -m ruff check src tests bench tools
+	@$(PY) -m ruff format --check src tests bench tools stress
+	@$(PY) -m ruff check src tests bench tools stress
 	@$(PY) -m mypy
 
 stress: $(STAMP)
