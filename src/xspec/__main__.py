@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"xspec: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        print("xspec: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -136,3 +136,10 @@ def test_changed_execution_file_is_said(tmp_path: Path) -> None:
     (folder.path / "execution.json").write_text("{}")
     with pytest.raises(StoreError, match="missing or was changed"):
         _ = folder.info
+
+
+def test_a_line_that_is_no_row_is_noticed_whatever_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "journal-1.jsonl"
+    path.write_bytes(b'{garbage\n{"kind":"trial"}\n')
+    with pytest.raises(StoreError, match="line 1 is no row"):
+        list(read_journal(path, ("trial",)))

@@ -71,6 +71,14 @@ def test_an_alias_echoed_proves_nothing_and_a_dated_answer_does(lab: Any) -> Non
     assert states(lab, {HEALTHY: 5}, model="m")["served_model"] == "verified"
 
 
+def test_another_model_than_was_asked_for_is_drift_unless_it_was_expected(lab: Any) -> None:
+    other = {replace(HEALTHY, served_model="gpt-5"): 9}
+    assert states(lab, other)["served_model"] == "drifted"
+    assert states(lab, other, expect_served="gpt-5")["served_model"] == "verified"
+    assert states(lab, {replace(HEALTHY, served_model=f"vendor/{DATED}"): 9})["served_model"] == "verified"
+    assert states(lab, {HEALTHY: 9}, model="vendor/m")["served_model"] == "verified"
+
+
 def test_upstreams_that_change_where_none_is_pinned_are_not_verified(lab: Any) -> None:
     replies = {replace(HEALTHY, upstream=name): 3 for name in ("north", "south")}
     assert states(lab, replies)["upstream"] == "unverifiable"

@@ -39,6 +39,15 @@ def usage() -> str:
     return USAGE + "\n".join(f"  {name:<12}{what}" for name, what in VERBS.items())
 
 
+def _store_option(verb: str, arguments: Sequence[str]) -> list[str]:
+    """`store=PATH`, as experiments have it, is `--store PATH` to a verb; `rehearsal` takes overrides as they are."""
+    if verb == "rehearsal":
+        return list(arguments)
+    stores = [argument.partition("=")[2] for argument in arguments if argument.startswith("store=")]
+    rest = [argument for argument in arguments if not argument.startswith("store=")]
+    return [*rest, *(word for store in stores for word in ("--store", store))]
+
+
 def dispatch(arguments: Sequence[str]) -> int:
     """Runs a verb, or an experiment if the first argument is not one. Returns the exit code."""
     if arguments[:1] in (["-h"], ["--help"], ["help"]):
@@ -46,7 +55,7 @@ def dispatch(arguments: Sequence[str]) -> int:
         return 0
     if arguments and arguments[0] in VERBS:
         verb = importlib.import_module(f"xspec.cli.{arguments[0]}")
-        code: int = verb.main(list(arguments[1:]))
+        code: int = verb.main(_store_option(arguments[0], arguments[1:]))
         return code
     from xspec.cli.run import run
 

@@ -11,8 +11,13 @@ def load_dotenv(path: Path = Path(".env")) -> None:
     if not path.is_file():
         return
     from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
 
     try:
+        with path.open(encoding="utf-8") as file:
+            for binding in parse_stream(file):
+                if binding.error:
+                    raise UserError(f"{path} line {binding.original.line}: not understood; write NAME=value")
         values = dotenv_values(path, interpolate=True)
     except (OSError, UnicodeDecodeError):
         raise UserError(

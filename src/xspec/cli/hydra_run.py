@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xspec.errors import SpecError
-from xspec.spec.compose import CONFIG_NAME, conf_dir, one_line
+from xspec.spec.compose import CONFIG_NAME, composing_errors, conf_dir, one_line
 
 
 def hydra_run(overrides: Sequence[str], job: Callable[[Any], None], *, multirun: bool, notes: str) -> None:
@@ -15,8 +15,6 @@ def hydra_run(overrides: Sequence[str], job: Callable[[Any], None], *, multirun:
     Raises SpecError with Hydra's complaint on one line.
     """
     import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
 
     # lets Hydra's errors reach us; by itself it prints them, with the values in them, and exits
     os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -24,7 +22,7 @@ def hydra_run(overrides: Sequence[str], job: Callable[[Any], None], *, multirun:
     argv, sys.argv = sys.argv, command
     try:
         hydra.main(config_path=str(conf_dir()), config_name=CONFIG_NAME, version_base=None)(job)()
-    except (HydraException, OmegaConfBaseException) as error:
+    except composing_errors() as error:
         raise SpecError(one_line(error)) from None
     finally:
         sys.argv = argv

@@ -1,13 +1,14 @@
 """What a command says when it is done: the report of its arms, what stopped it, and how to go on."""
 
 import shlex
+from collections import Counter
 
 from rich.console import Console
 
 from xspec.cli.projection import bring_up_to_date
 from xspec.cli.say import say
 from xspec.errors import XspecError
-from xspec.experiment.execute import SweepEnd
+from xspec.experiment.execute import ArmEnd, SweepEnd
 from xspec.report.build import build_report
 from xspec.report.load import load_records
 from xspec.report.table import print_report
@@ -33,6 +34,8 @@ def tell_end(end: SweepEnd, store: Store) -> int:
         elif not arm.complete:
             expected = arm.compiled.spec.k * len(arm.compiled.spec.benchmark.tasks)
             say(f"{name}: {len(arm.trials)} of {expected} trials are finished")
+        elif arm.exit_code() == 1:
+            say(f"{name}: {_why_invalid(arm)}")
     if end.interrupted:
         say(f"interrupted; go on with {_command(end)}")
     elif end.stopped is not None:
@@ -40,6 +43,17 @@ def tell_end(end: SweepEnd, store: Store) -> int:
         say(f"once that is mended, go on with {_command(end)}")
     bring_up_to_date(store)
     return end.exit_code() or unreported
+
+
+def _why_invalid(arm: ArmEnd) -> str:
+    """How many trials are invalid, and what the commonest kind of them said."""
+    invalid = [trial for trial in arm.trials if trial.outcome == "invalid"]
+    commonest = Counter(trial.cause for trial in invalid).most_common(1)[0][0]
+    detail = next((trial.detail for trial in invalid if trial.cause == commonest and trial.detail), None)
+    return (
+        f"{len(invalid)} of {len(arm.trials)} trials are invalid, most by {commonest}"
+        f"{f' ({detail})' if detail else ''}; once that is mended, --retry-invalid runs them again"
+    )
 
 
 def _command(end: SweepEnd) -> str:

@@ -48,8 +48,12 @@ def main(arguments: list[str]) -> int:
 
 def run_query(store: Store, sql: str) -> tuple[list[str], Rows]:
     """Column names and rows of one SELECT. Raises UserError, in one line, for anything else."""
-    connection = open_views(store)
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        raise UserError("the query is not UTF-8 text; set a UTF-8 locale") from None
     with _failures_in_one_line():
+        connection = open_views(store)
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise UserError(

@@ -1,11 +1,11 @@
 """`python -m xspec rehearsal`: the simulated model on its own, as an endpoint for any client."""
 
-import argparse
 import asyncio
 
 import orjson
 
 from xspec.benchmarks.pool import WorkerPool
+from xspec.cli.parser import VerbParser
 from xspec.cli.run import compile_plain
 from xspec.errors import SpecError
 from xspec.experiment.rehearse import rehearsal_config, rehearsal_members
@@ -17,7 +17,7 @@ from xspec.spec.store import Store
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog="python -m xspec rehearsal",
         description="Serves the simulated model on loopback until it is interrupted; GET /stats counts its requests.",
     )

@@ -67,7 +67,13 @@ def compile_arms(
     for message in messages[1:]:
         print(f"xspec: {message}", file=sys.stderr)
     if refused:
+        for store in {store.path: store for _, store in compiled}.values():
+            store.discard_if_made_here()
         raise refused[0]
+    if len({store.path for _, store in compiled}) > 1:
+        for _, store in compiled:
+            store.discard_if_made_here()
+        raise SpecError("a sweep has one store, and store=… names several; sweep them one by one")
     return [arm for arm, _ in compiled], compiled[0][1]
 
 
@@ -100,4 +106,8 @@ def compile_plain(plain: dict[str, Any], command: Sequence[str] = ()) -> tuple[C
     scan_plain(plain, os.environ)
     config = validate_config(plain)
     store = Store(config.store)
-    return asyncio.run(compile_config(config, store, command)), store
+    try:
+        return asyncio.run(compile_config(config, store, command)), store
+    except XspecError:
+        store.discard_if_made_here()
+        raise

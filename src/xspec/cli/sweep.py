@@ -53,6 +53,8 @@ def launch(overrides: Sequence[str], arms: Sequence[Compiled], store: Store, com
     for arm in arms:
         end = told.get(arm.spec.id)
         name = arm.arm or arm.spec.id
+        if end is None and interrupted:
+            continue
         if end is None:
             say(f"{name}: its job ended without a word; go on with the same command")
         elif end["message"] is not None:

@@ -86,8 +86,18 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
         tuple(command),
         config.accept_lock_change,
         config.retry_invalid,
-        tuple(undated_models(spec)),
+        (*undated_models(spec), *excluded_tasks(config.benchmark, spec)),
     )
+
+
+def excluded_tasks(benchmark: BenchmarkConfig, spec: ExperimentSpec) -> list[str]:
+    """A warning for each task that was named although the benchmark's list leaves it out."""
+    reasons = {item.task: item.reason for item in benchmark.exclude}
+    return [
+        f"{task} is among the tasks, but its verdict measures nothing: {reasons[task]}"
+        for task in spec.benchmark.tasks
+        if task in reasons
+    ]
 
 
 def undated_models(spec: ExperimentSpec) -> list[str]:

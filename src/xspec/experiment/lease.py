@@ -37,10 +37,10 @@ class Lease:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, 500, 0).decode(errors="replace")
+            holder = _told(os.pread(fd, 500, 0))
             os.close(fd)
             raise LeaseHeld(
-                f"another process works on {self.what} ({holder or 'starting'}); wait for it, or end it"
+                f"another process works on {self.what} ({holder}); wait for it, or end it"
             ) from None
         who = {"pid": os.getpid(), "started": psutil.Process().create_time(), "host": socket.gethostname()}
         os.ftruncate(fd, 0)
@@ -53,3 +53,12 @@ class Lease:
     ) -> None:
         os.close(self._fd)
         self._fd = -1
+
+
+def _told(text: bytes) -> str:
+    """Who holds a lease, for a person."""
+    try:
+        who = json.loads(text)
+        return f"process {who['pid']} on {who['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "it is just starting"

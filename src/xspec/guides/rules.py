@@ -48,6 +48,10 @@ def read_rules(path: str) -> list[str]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise SpecError(f"guide file {path} is not UTF-8 (byte {error.start})") from None
+    if "\0" in text:
+        raise SpecError(f"guide file {path} holds a NUL character; it should be a text file")
+    if text.lstrip().startswith(("{", "[{", '["')):
+        raise SpecError(f"guide file {path} looks like JSON; write one rule a line, each after a dash")
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     if any(_ITEM.match(line) for line in lines):
         rules = _items(lines)

@@ -61,3 +61,5 @@ def read_journal(path: Path, kinds: tuple[str, ...]) -> Iterator[dict[str, Any]]
                     yield orjson.loads(line)
                 except orjson.JSONDecodeError:
                     raise StoreError(f"{path} line {number} is not JSON: the journal was changed") from None
+            elif not line.startswith(b'{"kind":"'):
+                raise StoreError(f"{path} line {number} is no row: the journal was changed")

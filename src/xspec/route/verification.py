@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from xspec.route.drift import KINDS, Kind, names_a_date, pins_upstream
+from xspec.route.drift import KINDS, Kind, is_dated, names_a_date, pins_upstream
 from xspec.spec.models import Member, RouteSpec
 
 State = Literal["verified", "drifted", "unverifiable", "unknown"]
@@ -20,6 +20,7 @@ State = Literal["verified", "drifted", "unverifiable", "unknown"]
 AGGREGATOR_ID = "x-oneapi-request-id"
 """Sent by one-api and its kin, which serve a call by any channel of the key's group and do not say by which."""
 
+_SAY_SO = "if that is what you mean, set provider.expect_served"
 _GATEWAY = "a one-api style gateway, which picks a channel for each call and does not say which"
 
 
@@ -103,7 +104,15 @@ def _state(member: Member, kind: Kind, replies: Counter[Revealed]) -> tuple[Stat
         return "unverifiable", f"{len(values)} of them: {names}{pinned}"
     if kind == "served_model" and names == member.model and not names_a_date(names):
         return "unverifiable", f"{names} in {_replies(total)}, the very alias that was asked for"
+    if kind == "served_model" and not member.expect_served and not is_asked_for(member.model, names):
+        return "drifted", f"{names} in {_replies(total)}, where {member.model} was asked for: {_SAY_SO}"
     return "verified", f"{names} in {_replies(total)}"
+
+
+def is_asked_for(asked: str, served: str) -> bool:
+    """Whether a served id is the one asked for: itself, with a date, or with a vendor's prefix on either side."""
+    plain_asked, plain_served = asked.rpartition("/")[2], served.rpartition("/")[2]
+    return plain_served == plain_asked or is_dated(plain_asked, plain_served)
 
 
 def _replies(total: int) -> str:

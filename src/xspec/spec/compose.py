@@ -39,14 +39,21 @@ def compose(overrides: Sequence[str]) -> dict[str, Any]:
     """Composes one configuration outside a Hydra run (for `show`, `diff`, …)."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
 
     try:
         with initialize_config_dir(str(conf_dir()), version_base=None):
             return plain_of(hydra_compose(CONFIG_NAME, overrides=list(overrides)))
-    except (HydraException, OmegaConfBaseException) as error:
+    except composing_errors() as error:
         raise SpecError(one_line(error)) from None
+
+
+def composing_errors() -> tuple[type[Exception], ...]:
+    """What Hydra, OmegaConf and the YAML reader raise for a configuration that cannot be composed."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
+
+    return HydraException, OmegaConfBaseException, YAMLError, UnicodeDecodeError
 
 
 def plain_of(config: Any) -> dict[str, Any]:
@@ -69,7 +76,14 @@ def one_line(error: BaseException) -> str:
     override = getattr(error, "override", None)
     if isinstance(override, str):
         return _unreadable(override)
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return f"{mark.name} line {mark.line + 1}: {getattr(error, 'problem', None) or 'no valid YAML'}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"a file below {conf_dir()} is not UTF-8 text"
     text = " ".join(str(error).split())
+    if text.startswith("Ambiguous value for argument"):
+        return "a value with commas is a sweep: add -m (or, for one list, write [a,b])"
     if text.startswith("Missing mandatory value"):
         name = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{name} must be given: {name}=…"
@@ -83,7 +97,9 @@ def one_line(error: BaseException) -> str:
     )
     if option:
         names = [name for name in option[3].split() if not name.startswith("_")]
-        return f"no such choice {option[1].replace('/', '=')}; {option[2]} is one of {', '.join(names)}"
+        return (
+            f"no such choice {'='.join(option[1].rsplit('/', 1))}; {option[2]} is one of {', '.join(names)}"
+        )
     return re.sub(r" See https?://\S+ for details| full_key: .*$", "", text)
 
 

@@ -27,7 +27,7 @@ _MIXED_TOKEN = re.compile(
 _USER_INFO = re.compile(r"://[^/?#@\s]*@")
 _KEY_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 
-_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")
 _KEY_ENV = "api_key_env"
 _NO_VARIABLE = "should name a variable in capitals, like OPENAI_API_KEY, and does not"
 _PAIR = re.compile(r"[{,]\s*['\"]?([A-Za-z_][\w.-]*)['\"]?\s*:\s*([^,{}\[\]]*)")

@@ -7,8 +7,10 @@ cache/                  may be deleted at any time
 executions/ex-…/        see xspec.records.executions
 """
 
+import contextlib
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,10 @@ class Store:
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path).absolute()
+        self._made_here = False
         marker = self.path / "store.json"
+        if self.path.exists() and not self.path.is_dir():
+            raise StoreError(f"store {self.path} is not a folder; choose another with store=PATH")
         if marker.exists():
             self._check_layout(marker)
             if create and not os.access(self.path, os.W_OK):
@@ -37,6 +42,7 @@ class Store:
                 for folder in ("specs", "blobs", "cache", "executions"):
                     (self.path / folder).mkdir(parents=True, exist_ok=True)
                 write_whole(marker, json.dumps({"layout": LAYOUT}).encode())
+                self._made_here = True
             except (OSError, DiskFailed) as error:
                 why = error.reason if isinstance(error, DiskFailed) else error.strerror
                 raise StoreError(
@@ -55,6 +61,16 @@ class Store:
             raise StoreError(
                 f"store {marker.parent} has layout {layout}; this xspec knows up to {LAYOUT}: update xspec"
             )
+
+    def discard_if_made_here(self) -> None:
+        """Takes back a store that this object made and that holds no execution: refused input leaves nothing."""
+        if self._made_here and not any(self.path.glob("executions/ex-*")):
+            for name in ("specs", "blobs", "cache", "executions"):
+                shutil.rmtree(self.path / name, ignore_errors=True)
+            (self.path / "store.json").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+            self._made_here = False
 
     # specs
 
