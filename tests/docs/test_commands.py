@@ -80,7 +80,9 @@ def with_ids(folder: Path, words: list[str]) -> list[str]:
 
 def small(overrides: list[str]) -> list[str]:
     """The experiment on two tasks; one that would call a paid provider is compiled instead."""
-    paid = any(word.startswith("provider=") and word != "provider=rehearsal" for word in overrides)
+    paid = any(word.startswith("provider=") and word[9:] not in ("rehearsal", "local") for word in overrides)
+    if any(word.startswith("benchmark=") for word in overrides):
+        return [*(word for word in overrides if not word.startswith("k=")), "benchmark.limit=2", "k=1"]
     kept = [word for word in overrides if not word.startswith(("k=", "benchmark.limit="))]
     if paid:
         first = [re.sub(r"^(\+arm=[a-z_]+),.*", r"\1", word) for word in kept if word != "-m"]
