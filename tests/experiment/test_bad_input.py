@@ -66,7 +66,7 @@ OVERRIDES: dict[str, tuple[list[str], str]] = {
     "v1 in base and path": ([*OPENAI, "provider.path=/v1/chat/completions"], "/v1"),
     "path without slash": ([*OPENAI, "provider.path=chat"], "provider.path"),
     "extra_body that the spec fixes": ([*OPENAI, "provider.extra_body={temperature: 1}"], "temperature"),
-    "ca file that is none": (["route.ca_file=/dev/null"], "PEM"),
+    "ca file that is none": (["route.ca_file=/dev/null"], "no regular file"),
     "empty store": (["store="], "store"),
     "store in a file": (["store=/dev/null/x"], "choose another with store=PATH"),
 }

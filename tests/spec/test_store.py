@@ -51,7 +51,7 @@ def test_newer_layout_and_foreign_marker_are_refused(tmp_path: Path) -> None:
 
 def test_store_in_a_file_s_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="is not a folder"):
         Store(tmp_path / "file")
 
 

@@ -47,6 +47,10 @@ def test_a_report_that_cannot_be_made_hides_neither_the_stop_nor_how_to_go_on(
         trials = (1,)
         already_finished, complete = False, True
 
+        @staticmethod
+        def exit_code() -> int:
+            return 0
+
         class compiled:
             arm, command = None, ("k=2",)
 
