@@ -4,7 +4,9 @@
     ├── UserError                 2  the input is wrong: one line, nothing sent, nothing left half-written
     │   ├── SpecError                the composed experiment is not a valid spec
     │   ├── StoreError               the store cannot be used, or holds something that is not what it claims
-    │   └── SecretExposed            something that looks like a key stands where it would be written down
+    │   ├── SecretExposed            something that looks like a key stands where it would be written down
+    │   └── EnvironmentMissing       what a benchmark runs in has to be made first
+    ├── EnvironmentFailed         3  an environment could not be made
     ├── SpecDrift                 3  a request about to leave differs from the frozen spec; it was not sent
     ├── RouteStopped              3  the route cannot serve this execution: going on would only burn money
     ├── DiskFailed                3  the store stopped taking what must be written
@@ -38,6 +40,14 @@ class StoreError(UserError):
 
 class SecretExposed(UserError):
     """A key, or something that looks like one, stands where it would be written down. Never echoes it."""
+
+
+class EnvironmentMissing(UserError):
+    """What a benchmark or a tool runs in has to be made first. The message holds the command."""
+
+
+class EnvironmentFailed(XspecError):
+    """An environment could not be made, or does not run."""
 
 
 class SpecDrift(XspecError):

@@ -2,9 +2,14 @@
 
 import hashlib
 import importlib.metadata
+import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from xspec.benchmarks import environments
+from xspec.benchmarks.worker_variables import worker_environment
 
 _HERE = Path(__file__).resolve().parent
 
@@ -12,12 +17,36 @@ _HERE = Path(__file__).resolve().parent
 @dataclass(frozen=True, slots=True)
 class Launch:
     """How the worker of a benchmark is started: its file (see xspec.benchmarks.protocol), the packages that
-    decide what it says, and the interpreter.
+    decide what it says, and the interpreter, which is that of `environment` if it has one of its own.
+
+    `variables` are read by the benchmark and passed through. A member serves `worlds_per_member` worlds and is
+    then replaced (None: as many as there are). With `keeps_output` each trial gives its world a folder of its own.
     """
 
     module: Path
     packages: tuple[str, ...] = ()
     interpreter: str = sys.executable
+    environment: str | None = None
+    variables: tuple[str, ...] = ()
+    worlds_per_member: int | None = None
+    keeps_output: bool = False
+
+    def python(self) -> str:
+        """The interpreter. Raises EnvironmentMissing if its environment has to be made first."""
+        if self.environment is None:
+            return self.interpreter
+        return str(environments.interpreter(environments.require(self.environment)))
+
+    def process_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The environment variables of the worker, out of those of xspec's own process."""
+        own = environments.variables(self.environment) if self.environment else {}
+        return {**worker_environment(environ, self.variables), **own}
+
+    def version(self, package: str) -> str | None:
+        """The installed version of a package, in the worker's environment."""
+        if self.environment is None:
+            return importlib.metadata.version(package)
+        return environments.installed_version(environments.require(self.environment), package)
 
 
 BENCHMARKS: dict[str, Launch] = {
@@ -27,11 +56,16 @@ BENCHMARKS: dict[str, Launch] = {
 
 
 def package_fingerprint(kind: str) -> str:
-    """Changes when the benchmark's packages or the worker's files do: its answers are then asked for anew."""
+    """Changes when the benchmark's packages or the worker's files do: its answers are then asked for anew.
+
+    Raises EnvironmentMissing.
+    """
     launch = BENCHMARKS[kind]
     state = hashlib.sha256()
     for path in sorted(launch.module.parent.glob("*.py")):
         state.update(path.read_bytes())
     for name in launch.packages:
-        state.update(f"{name}=={importlib.metadata.version(name)}".encode())
+        state.update(f"{name}=={launch.version(name)}".encode())
+    for name in launch.variables:
+        state.update(f"{name}={os.environ.get(name)}".encode())
     return state.hexdigest()

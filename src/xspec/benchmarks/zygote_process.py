@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from xspec.benchmarks import Launch, frames
-from xspec.benchmarks.environment import worker_environment
 from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung
 
 START_TIMEOUT_S = 180.0
@@ -80,8 +79,9 @@ class ZygoteProcess:
     @classmethod
     async def start(cls, launch: Launch, settings: Mapping[str, Any], log: Path | None) -> "ZygoteProcess":
         """`settings` is the first frame: version, split, settings. Raises WorkerError with the last useful
-        line of stderr, or SpecError if the benchmark says that the input is wrong.
+        line of stderr, SpecError if the benchmark says that the input is wrong, EnvironmentMissing.
         """
+        python = launch.python()
         try:
             stderr = log.open("a+b") if log is not None else tempfile.TemporaryFile()  # noqa: SIM115
         except OSError as error:
@@ -91,18 +91,18 @@ class ZygoteProcess:
         with theirs:
             try:
                 process = subprocess.Popen(  # noqa: ASYNC220  (the caller has nothing to do until it runs)
-                    [launch.interpreter, "-P", str(_WORKER), str(theirs.fileno()), str(launch.module)],
+                    [python, "-P", str(_WORKER), str(theirs.fileno()), str(launch.module)],
                     stdin=subprocess.DEVNULL,
                     stdout=stderr,
                     stderr=stderr,
                     pass_fds=[theirs.fileno()],
-                    env=worker_environment(os.environ),
+                    env=launch.process_variables(os.environ),
                     start_new_session=True,  # Ctrl-C is for xspec, which then ends its workers in order
                 )
             except OSError as error:
                 ours.close()
                 stderr.close()
-                raise WorkerError(f"cannot start {launch.interpreter}: {error.strerror}") from None
+                raise WorkerError(f"cannot start {python}: {error.strerror}") from None
         zygote = cls(process, ours, stderr, log_start)
         try:
             await zygote._await_ready(settings)

@@ -13,6 +13,7 @@ VERBS = {
     "doctor": "is this route fit to be measured through? one line a finding, with what to do",
     "plan": "tasks and runs that it takes to see a difference, and what they cost",
     "query": "SQL over what is stored",
+    "env": "environments of their own for benchmarks and tools: create, list, check, remove",
     "ui": "the MLflow UI over what is stored",
     "project": "bring Parquet and MLflow up to date with the journals",
     "rehearsal": "the simulated model on its own, as an endpoint",

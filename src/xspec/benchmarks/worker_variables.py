@@ -1,6 +1,6 @@
 """The environment variables a worker gets. Everything else, every key among it, stays out."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _PASSED = frozenset(
     {"PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
@@ -20,9 +20,11 @@ _FIXED = {
 }
 
 
-def worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The allow-listed part of `environ` plus what makes a worker deterministic."""
+def worker_environment(environ: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
+    """The allow-listed part of `environ`, with the variables named in `also`, plus what makes a worker repeatable."""
     passed = {
-        name: value for name, value in environ.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED or name in also or name.startswith(_PASSED_PREFIXES)
     }
     return _DEFAULTS | passed | _FIXED
