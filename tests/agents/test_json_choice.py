@@ -16,7 +16,7 @@ from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation
 from xspec.route.faults import AgentFault
 from xspec.route.reply import Reply
-from xspec.spec.models import JsonChoiceAgent
+from xspec.spec.agents import JsonChoiceAgent
 
 TOOLS: list[dict[str, Any]] = [
     {

@@ -14,7 +14,7 @@ from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation, Tools
 from xspec.route.faults import ContextOverflow
 from xspec.route.reply import Reply
-from xspec.spec.models import ToolLoopAgent
+from xspec.spec.agents import ToolLoopAgent
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}

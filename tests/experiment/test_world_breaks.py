@@ -13,7 +13,7 @@ from xspec.experiment.trial import Tally, TrialInput, TrialRunner
 from xspec.route.client import Route
 from xspec.route.conversation import Pins
 from xspec.route.reply import Reply
-from xspec.spec.models import ToolLoopAgent
+from xspec.spec.agents import ToolLoopAgent
 
 
 def test_agent_that_kills_every_world_has_failed(lab: Any, kit: Any) -> None:

@@ -7,7 +7,7 @@ from xspec.rehearsal.behaviour import Player, Turn
 from xspec.rehearsal.faults import FaultDice, Place
 from xspec.rehearsal.guide import UNGUIDED, Coverage
 from xspec.rehearsal.scripts import TaskScript, progress_of
-from xspec.spec.models import RehearsalBehaviour, RehearsalFaults
+from xspec.spec.members import RehearsalBehaviour, RehearsalFaults
 
 Settings = Callable[..., dict[str, Any]]
 

@@ -8,7 +8,7 @@ from scipy.special import betainc, betaincinv
 
 from xspec.rehearsal.difficulty import beta_cdf, beta_quantile, difficulty_of
 from xspec.rehearsal.scripts import TaskScript
-from xspec.spec.models import RehearsalBehaviour
+from xspec.spec.members import RehearsalBehaviour
 
 
 @given(st.floats(0.05, 1000), st.floats(0.05, 1000), st.floats(0.001, 0.999))

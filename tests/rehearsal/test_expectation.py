@@ -18,7 +18,7 @@ from xspec.rehearsal.expectation import (
 from xspec.rehearsal.faults import FaultDice, Place
 from xspec.rehearsal.guide import UNGUIDED, Coverage
 from xspec.rehearsal.scripts import TaskScript
-from xspec.spec.models import RehearsalBehaviour, RehearsalFaults
+from xspec.spec.members import RehearsalBehaviour, RehearsalFaults
 
 Settings = Callable[..., dict[str, Any]]
 K = 5

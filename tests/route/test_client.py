@@ -17,7 +17,7 @@ from xspec.route.conversation import Conversation
 from xspec.route.faults import CallFailed
 from xspec.route.members import Binding
 from xspec.spec.canonical import digest_of
-from xspec.spec.models import RehearsalBehaviour, RehearsalFaults
+from xspec.spec.members import RehearsalBehaviour, RehearsalFaults
 
 REHEARSAL = {
     "kind": "rehearsal",

@@ -14,7 +14,7 @@ from xspec.records.rows import AttemptEnded
 from xspec.route import stored
 from xspec.route.conversation import Pins, Tools, text_digest
 from xspec.route.guard import SENDING, Sending
-from xspec.spec.models import SamplingSpec
+from xspec.spec.sampling import SamplingSpec
 
 FULL: dict[str, Any] = {
     "temperature": 0,

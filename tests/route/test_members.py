@@ -9,7 +9,8 @@ from xspec.errors import UserError
 from xspec.records.rows import Place
 from xspec.route.address import address_of, other_path
 from xspec.route.members import check_base_url, choose, default_path
-from xspec.spec.models import OpenAIMember, RetryPolicy, RouteSpec
+from xspec.spec.members import OpenAIMember
+from xspec.spec.models import RetryPolicy, RouteSpec
 
 
 def pool(granularity: str = "call", seed: int = 7, size: int = 3) -> RouteSpec:

@@ -12,7 +12,7 @@ from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation
 from xspec.route.faults import CallFailed
 from xspec.route.reply import Reply
-from xspec.spec.models import ToolLoopAgent
+from xspec.spec.agents import ToolLoopAgent
 
 AGENT = ToolLoopAgent(
     kind="tool_loop", version=1, max_steps=3, tool_timeout_s=5, prompt="sha256:" + "0" * 64, tools=None

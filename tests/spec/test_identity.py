@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from xspec.spec.canonical import canonical_bytes
-from xspec.spec.models import ExperimentSpec, SamplingSpec
+from xspec.spec.models import ExperimentSpec
+from xspec.spec.sampling import SamplingSpec
 
 
 def build(plain: dict[str, Any]) -> ExperimentSpec:

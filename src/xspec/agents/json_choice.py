@@ -17,7 +17,7 @@ from xspec.errors import SpecError
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import ResponseFormat
 from xspec.route.faults import AgentFault
-from xspec.spec.models import JsonChoiceAgent
+from xspec.spec.agents import JsonChoiceAgent
 
 if TYPE_CHECKING:
     from xspec.route.conversation import Conversation

@@ -11,7 +11,7 @@ from xspec.agents.turns import Done, Ending, World, carry_out, step_row, stopped
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import Tools
 from xspec.route.faults import AgentFault
-from xspec.spec.models import ToolLoopAgent
+from xspec.spec.agents import ToolLoopAgent
 
 if TYPE_CHECKING:
     from xspec.route.conversation import Conversation

@@ -11,7 +11,8 @@ from xspec.experiment.execute import execute
 from xspec.experiment.lock import differences
 from xspec.records.executions import executions_of
 from xspec.spec.bundle import unbundle
-from xspec.spec.models import ExperimentSpec, Member
+from xspec.spec.members import Member
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 from xspec.spec.user_file import read_user_file
 

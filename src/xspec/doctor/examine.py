@@ -21,7 +21,8 @@ from xspec.local.process import LocalServer, server_settings
 from xspec.rehearsal.address import member_key
 from xspec.rehearsal.process import RehearsalServer
 from xspec.route.members import Binding
-from xspec.spec.models import ExperimentSpec, Member
+from xspec.spec.members import Member
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
 

@@ -29,7 +29,8 @@ from xspec.route.reply import Reply
 from xspec.route.stored import StoredSpec
 from xspec.route.transport import http_client
 from xspec.spec.canonical import canonical_bytes, digest_of, short_id
-from xspec.spec.models import ExperimentSpec, Member
+from xspec.spec.members import Member
+from xspec.spec.models import ExperimentSpec
 
 SYSTEM = "You answer briefly and exactly."
 LONGEST_WAIT_S = 15.0

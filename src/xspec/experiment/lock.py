@@ -19,7 +19,8 @@ import xspec
 from xspec.errors import UserError
 from xspec.local.model import ENGINE
 from xspec.route.keys import fingerprint, read_key
-from xspec.spec.models import ExperimentSpec, LocalMember, OpenAIMember
+from xspec.spec.members import LocalMember, OpenAIMember
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import write_whole
 
 PACKAGES = ("hydra-core", "omegaconf", "openai", "httpx2", "tenacity", "pydantic", "orjson")

@@ -7,7 +7,8 @@ from xspec.benchmarks import package_fingerprint
 from xspec.benchmarks.pool import WorkerPool
 from xspec.rehearsal.address import member_key
 from xspec.spec.canonical import canonical_bytes
-from xspec.spec.models import BenchmarkSpec, ExperimentSpec, RehearsalMember
+from xspec.spec.members import RehearsalMember
+from xspec.spec.models import BenchmarkSpec, ExperimentSpec
 from xspec.spec.store import Store
 
 

@@ -18,7 +18,8 @@ from xspec.rehearsal.process import RehearsalServer
 from xspec.route.members import Binding
 from xspec.servers.process import ServerProcess
 from xspec.spec.canonical import canonical_bytes
-from xspec.spec.models import ExperimentSpec, LocalMember, RehearsalMember
+from xspec.spec.members import LocalMember, RehearsalMember
+from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
 StartedMember = RehearsalMember | LocalMember

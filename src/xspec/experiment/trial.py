@@ -14,7 +14,7 @@ from xspec.route.client import Route
 from xspec.route.conversation import Conversation, Pins
 from xspec.route.faults import CallFailed
 from xspec.route.reply import Reply
-from xspec.spec.models import AgentSpec
+from xspec.spec.agents import AgentSpec
 
 OPEN_TIMEOUT_S = 120.0
 JUDGE_TIMEOUT_S = 300.0

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from xspec.servers.process import ServerProcess
-from xspec.spec.models import LocalMember
+from xspec.spec.members import LocalMember
 
 ENVIRON = {
     # Threads that wait actively for one another cost a factor of ten on a machine that has other work.

@@ -22,7 +22,7 @@ from xspec.rehearsal.draws import pick, uniform
 from xspec.rehearsal.guide import UNGUIDED, Coverage
 from xspec.rehearsal.scripts import Call, Progress, TaskScript, progress_of
 from xspec.spec.canonical import canonical_bytes, digest_of
-from xspec.spec.models import RehearsalBehaviour
+from xspec.spec.members import RehearsalBehaviour
 
 Purpose = Literal["call", "detour", "answer", "give_up"]
 

@@ -11,7 +11,7 @@ from xspec.errors import UserError
 from xspec.rehearsal.behaviour import Player
 from xspec.rehearsal.faults import FaultDice
 from xspec.rehearsal.scripts import TaskScript
-from xspec.spec.models import RehearsalBehaviour, RehearsalFaults
+from xspec.spec.members import RehearsalBehaviour, RehearsalFaults
 
 
 @dataclass(frozen=True, slots=True)

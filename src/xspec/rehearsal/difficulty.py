@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from xspec.rehearsal.draws import pick, uniform
 from xspec.rehearsal.scripts import TaskScript
-from xspec.spec.models import RehearsalBehaviour
+from xspec.spec.members import RehearsalBehaviour
 
 
 @dataclass(frozen=True, slots=True)

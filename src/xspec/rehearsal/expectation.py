@@ -23,7 +23,7 @@ from xspec.rehearsal.behaviour import Player
 from xspec.rehearsal.difficulty import Difficulty
 from xspec.rehearsal.guide import UNGUIDED, Coverage
 from xspec.rehearsal.scripts import TaskScript
-from xspec.spec.models import RehearsalBehaviour, RehearsalFaults
+from xspec.spec.members import RehearsalBehaviour, RehearsalFaults
 
 
 @dataclass(frozen=True, slots=True)

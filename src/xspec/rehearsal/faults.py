@@ -6,7 +6,7 @@ from typing import Literal
 
 from xspec.rehearsal.draws import pick, uniform
 from xspec.spec.canonical import canonical_bytes, digest_of
-from xspec.spec.models import RehearsalFaults
+from xspec.spec.members import RehearsalFaults
 
 Fault = Literal[
     "none", "too_many_requests", "server_error", "stall", "reset", "truncated_json", "other_model"

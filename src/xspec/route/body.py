@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 
 from xspec.errors import SpecDrift
-from xspec.spec.models import Member, SamplingSpec
+from xspec.spec.members import Member
+from xspec.spec.sampling import SamplingSpec
 
 ABSENT = "absent"
 _ABSENT = object()

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from xspec.spec.models import DriftPolicy, Member, RouteSpec
+from xspec.spec.members import Member
+from xspec.spec.models import DriftPolicy, RouteSpec
 
 Kind = Literal["served_model", "upstream", "fingerprint"]
 KINDS: tuple[Kind, ...] = ("served_model", "upstream", "fingerprint")

@@ -12,7 +12,7 @@ from xspec.route.address import Address
 from xspec.route.faults import Asked
 from xspec.route.keys import NO_KEY, read_key
 from xspec.route.pacing import Pacer
-from xspec.spec.models import Member
+from xspec.spec.members import Member
 
 
 class PlainClient(openai.AsyncOpenAI):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from xspec.records.rows import Place
 from xspec.route.address import Address, address_of, check_base_url, default_path
 from xspec.spec.canonical import canonical_bytes
-from xspec.spec.models import Member, RouteSpec
+from xspec.spec.members import Member
+from xspec.spec.models import RouteSpec
 
 __all__ = ["Binding", "check_base_url", "choose", "default_path", "locate"]
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from xspec.route.drift import KINDS, Kind, is_dated, names_a_date, pins_upstream
-from xspec.spec.models import Member, RouteSpec
+from xspec.spec.members import Member
+from xspec.spec.models import RouteSpec
 
 State = Literal["verified", "drifted", "unverifiable", "unknown"]
 

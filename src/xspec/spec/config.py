@@ -11,20 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from xspec.errors import SpecError
-from xspec.spec.models import (
-    DriftPolicy,
-    EnvName,
-    Name,
-    Rate,
-    RehearsalBehaviour,
-    RehearsalFaults,
-    RetryPolicy,
-    SamplingSpec,
-    Seconds,
-    Section,
-    Sha256,
-    Text,
-)
+from xspec.spec.members import RehearsalBehaviour, RehearsalFaults
+from xspec.spec.models import DriftPolicy, RetryPolicy
+from xspec.spec.sampling import SamplingSpec
+from xspec.spec.sections import EnvName, Name, Rate, Seconds, Section, Sha256, Text
 
 
 class Exclusion(Section):

@@ -1,0 +1,37 @@
+"""The agent sections, one an agent kind: what the agent may do, and the digest of the text that tells it how."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from xspec.spec.sections import Digest, Name, Seconds, Section
+
+
+class ToolLoopAgent(Section):
+    """An agent that answers with tool calls until it answers with text. `prompt` is the digest of its system text."""
+
+    kind: Literal["tool_loop"]
+    version: Annotated[int, Field(ge=1)]
+    max_steps: Annotated[int, Field(ge=1, le=1000)]
+    tool_timeout_s: Seconds
+    prompt: Digest
+    tools: tuple[Name, ...] | None = None
+
+
+class JsonChoiceAgent(Section):
+    """An agent for models without native tool calls: each reply is one choice that a JSON schema constrains.
+
+    The schema, sent as `response_format`, follows from the task's tools. The trial ends with a final answer, or
+    with the observation of tool call number `max_calls` (null: only with a final answer).
+    """
+
+    kind: Literal["json_choice"]
+    version: Annotated[int, Field(ge=1)]
+    max_steps: Annotated[int, Field(ge=1, le=1000)]
+    tool_timeout_s: Seconds
+    prompt: Digest
+    tools: tuple[Name, ...] | None = None
+    max_calls: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
+AgentSpec = Annotated[ToolLoopAgent | JsonChoiceAgent, Field(discriminator="kind")]
