@@ -2,7 +2,11 @@
 
 from types import ModuleType
 
-from xspec.agents import json_choice, tool_loop
+from xspec.agents import code_react, json_choice, tool_loop
 
-AGENTS: dict[str, ModuleType] = {"tool_loop": tool_loop, "json_choice": json_choice}
+AGENTS: dict[str, ModuleType] = {
+    "tool_loop": tool_loop,
+    "json_choice": json_choice,
+    "code_react": code_react,
+}
 """kind → the module with its VERSION, `offer` and `play`."""

@@ -5,23 +5,20 @@ A reply reads `{"action": NAME, "arguments": {…}}`, where NAME is a tool or `a
 schema's order: it names the action before it fills in the arguments.
 """
 
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from xspec.agents.offer import Offer
-from xspec.agents.turns import Done, Ending, World, carry_out, step_row, stopped, text_of
+from xspec.agents.turns import Ask, Done, Ending, Turn, World, call_tool, take_turns, text_of
 from xspec.errors import SpecError
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import ResponseFormat
-from xspec.route.faults import AgentFault
 from xspec.spec.agents import JsonChoiceAgent
 
 if TYPE_CHECKING:
     from xspec.route.conversation import Conversation
-    from xspec.route.reply import Reply
 
 VERSION = 1
 """Raised on purpose when the agent behaves differently; the golden transcript test fails if it does so unraised."""
@@ -70,7 +67,7 @@ async def play(
     conversation: "Conversation",
     tool_names: Sequence[str],
     world: World,
-    ask: Callable[[Place], Awaitable["Reply"]],
+    ask: Ask,
     begin: Place,
     record: Callable[[Step], None],
     actions: list[dict[str, Any]],
@@ -80,43 +77,24 @@ async def play(
     Raises what `ask` and the world raise; a tool's own error is not one of them, it goes back to the model.
     """
     allowed = frozenset(tool_names)
-    added: list[dict[str, Any]] = [{"role": "user", "content": instruction}]
-    for number in range(agent.max_steps):
-        at = time.time()
-        place = Place(begin.run, begin.task, begin.take, number)
-        try:
-            reply = await ask(place)
-        except AgentFault as fault:
-            return Ending(fault.token, None, number)
-        text = text_of(reply.message.get("content"))
-        _add({"role": "assistant", "content": text}, conversation, added)
-        done: list[Done] = []
-        ending = stopped(reply, number + 1)
-        try:
-            if ending is None and reply.message.get("refusal"):
-                ending = Ending("refused", None, number + 1)
-            elif ending is None:
-                choice = _choice_of(text)
-                answer = _answer_of(choice)
-                if answer is not None:
-                    ending = Ending("answered", answer, number + 1)
-                else:
-                    one = await _carry_out(choice, allowed, world, agent.tool_timeout_s, actions)
-                    done.append(one)
-                    _add({"role": "user", "content": one.content}, conversation, added)
-                    if agent.max_calls is not None and len(actions) >= agent.max_calls:
-                        ending = Ending("answered", one.content, number + 1)
-        finally:
-            record(step_row(place, at, reply, done, added))
-        added = []
+
+    async def respond(turn: Turn) -> Ending | None:
+        text = text_of(turn.reply.message.get("content"))
+        turn.add({"role": "assistant", "content": text})
+        ending = turn.stopped() or turn.refused()
         if ending is not None:
             return ending
-    return Ending("step_limit", None, agent.max_steps)
+        choice = _choice_of(text)
+        answer = _answer_of(choice)
+        if answer is not None:
+            return turn.end("answered", answer)
+        one = await _carry_out(choice, allowed, world, agent.tool_timeout_s, actions)
+        turn.done.append(one)
+        turn.add({"role": "user", "content": one.content})
+        last = agent.max_calls is not None and len(actions) >= agent.max_calls
+        return turn.end("answered", one.content) if last else None
 
-
-def _add(message: dict[str, Any], conversation: "Conversation", added: list[dict[str, Any]]) -> None:
-    conversation.add(message)
-    added.append(message)
+    return await take_turns(agent.max_steps, instruction, conversation, ask, begin, record, respond)
 
 
 def _choice_of(text: str) -> dict[str, Any] | None:
@@ -145,7 +123,7 @@ async def _carry_out(
     if choice is None:
         told = 'error: the reply must be JSON like {"action": …, "arguments": {…}}; nothing was done'
         return Done(None, True, told)
-    return await carry_out(choice["action"], choice.get("arguments"), allowed, world, timeout_s, actions)
+    return await call_tool(choice["action"], choice.get("arguments"), allowed, world, timeout_s, actions)
 
 
 def _choice(function: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,21 +1,18 @@
 """The tool loop: ask, carry out the tool calls of the reply, tell the results, until a reply has none."""
 
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from xspec.agents.offer import Offer
-from xspec.agents.turns import Done, Ending, World, carry_out, step_row, stopped, text_of
+from xspec.agents.turns import Ask, Done, Ending, Turn, World, call_tool, take_turns, text_of
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import Tools
-from xspec.route.faults import AgentFault
 from xspec.spec.agents import ToolLoopAgent
 
 if TYPE_CHECKING:
     from xspec.route.conversation import Conversation
-    from xspec.route.reply import Reply
 
 VERSION = 1
 """Raised on purpose when the loop behaves differently; the golden transcript test fails if it does so unraised."""
@@ -58,7 +55,7 @@ async def play(
     conversation: "Conversation",
     tool_names: Sequence[str],
     world: World,
-    ask: Callable[[Place], Awaitable["Reply"]],
+    ask: Ask,
     begin: Place,
     record: Callable[[Step], None],
     actions: list[dict[str, Any]],
@@ -68,42 +65,26 @@ async def play(
     Raises what `ask` and the world raise; a tool's own error is not one of them, it goes back to the model.
     """
     allowed = frozenset(tool_names)
-    added: list[dict[str, Any]] = [{"role": "user", "content": instruction}]
-    for number in range(agent.max_steps):
-        at = time.time()
-        place = Place(begin.run, begin.task, begin.take, number)
-        try:
-            reply = await ask(place)
-        except AgentFault as fault:
-            return Ending(fault.token, None, number)
-        message = assistant_message(reply.message, number)
-        conversation.add(message)
-        added.append(message)
-        done: list[Done] = []
-        ending = _ending(reply, message, number + 1)
-        try:
-            if ending is None:
-                for call in message["tool_calls"]:
-                    one = await _carry_out(call, allowed, world, agent.tool_timeout_s, actions)
-                    done.append(one)
-                    result = {"role": "tool", "tool_call_id": call["id"], "content": one.content}
-                    conversation.add(result)
-                    added.append(result)
-        finally:
-            record(step_row(place, at, reply, done, added))
-        added = []
-        if ending is not None:
-            return ending
-    return Ending("step_limit", None, agent.max_steps)
+
+    async def respond(turn: Turn) -> Ending | None:
+        message = assistant_message(turn.reply.message, turn.steps - 1)
+        turn.add(message)
+        ending = _ending(turn, message)
+        if ending is None:
+            for call in message["tool_calls"]:
+                one = await _carry_out(call, allowed, world, agent.tool_timeout_s, actions)
+                turn.done.append(one)
+                turn.add({"role": "tool", "tool_call_id": call["id"], "content": one.content})
+        return ending
+
+    return await take_turns(agent.max_steps, instruction, conversation, ask, begin, record, respond)
 
 
-def _ending(reply: "Reply", message: Mapping[str, Any], steps: int) -> Ending | None:
-    cut = stopped(reply, steps)
+def _ending(turn: Turn, message: Mapping[str, Any]) -> Ending | None:
+    cut = turn.stopped()
     if cut is not None or message.get("tool_calls"):
         return cut
-    if reply.message.get("refusal"):
-        return Ending("refused", None, steps)
-    return Ending("answered", text_of(message["content"]), steps)
+    return turn.refused() or turn.end("answered", text_of(message["content"]))
 
 
 async def _carry_out(
@@ -118,4 +99,4 @@ async def _carry_out(
         arguments = orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
         return Done(None, True, f"error: the arguments are not valid JSON ({error}); nothing was done")
-    return await carry_out(name, arguments, allowed, world, timeout_s, actions)
+    return await call_tool(name, arguments, allowed, world, timeout_s, actions)

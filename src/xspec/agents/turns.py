@@ -1,6 +1,7 @@
-"""What every agent kind does alike: carry out an action, end, and leave a row for each step."""
+"""What every agent kind does alike: take turns, carry out actions, end, and leave a row for each turn."""
 
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -8,9 +9,13 @@ import orjson
 
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import sendable
+from xspec.route.faults import AgentFault
 
 if TYPE_CHECKING:
+    from xspec.route.conversation import Conversation
     from xspec.route.reply import Reply
+
+Ask = Callable[[Place], Awaitable["Reply"]]
 
 
 class World(Protocol):
@@ -33,14 +38,86 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of one tool call. `action` is None if it never reached the world."""
+    """What came of one action. `action` is None if it never reached the world.
+
+    `calls` are the API calls that a block of code made, where the world tells them; `completed` says that the
+    world saw the agent declare completion.
+    """
 
     action: dict[str, Any] | None
     error: bool
     content: str
+    calls: Sequence[Mapping[str, Any]] = ()
+    completed: bool = False
 
 
-async def carry_out(
+class Turn:
+    """One reply and what comes of it: the messages it adds to the conversation, and what was done.
+
+    `steps` is how many turns the trial has had, this one included.
+    """
+
+    def __init__(
+        self, reply: "Reply", steps: int, conversation: "Conversation", added: list[dict[str, Any]]
+    ) -> None:
+        self.reply = reply
+        self.steps = steps
+        self.added = added
+        self.done: list[Done] = []
+        self._conversation = conversation
+
+    def add(self, message: dict[str, Any]) -> None:
+        """Appends a message to the conversation."""
+        self._conversation.add(message)
+        self.added.append(message)
+
+    def end(self, how: str, answer: str | None = None) -> Ending:
+        """The trial's end with this turn."""
+        return Ending(how, answer, self.steps)
+
+    def stopped(self) -> Ending | None:
+        """The ending that the provider itself gave the reply, if it cut it short."""
+        reason = self.reply.finish_reason
+        return self.end(reason) if reason in ("length", "content_filter") else None
+
+    def refused(self) -> Ending | None:
+        """The ending of a model that declines the task."""
+        return self.end("refused") if self.reply.message.get("refusal") else None
+
+
+async def take_turns(
+    max_steps: int,
+    instruction: str,
+    conversation: "Conversation",
+    ask: Ask,
+    begin: Place,
+    record: Callable[[Step], None],
+    respond: Callable[[Turn], Awaitable[Ending | None]],
+) -> Ending:
+    """Asks, and lets `respond` make of each reply what the agent kind makes of it, until that is an ending.
+
+    Each turn is recorded, even one that `respond` breaks off with an error. Raises what `ask` and `respond` raise.
+    """
+    added: list[dict[str, Any]] = [{"role": "user", "content": instruction}]
+    for number in range(max_steps):
+        at = time.time()
+        place = Place(begin.run, begin.task, begin.take, number)
+        try:
+            reply = await ask(place)
+        except AgentFault as fault:
+            return Ending(fault.token, None, number)
+        turn = Turn(reply, number + 1, conversation, added)
+        try:
+            ending = await respond(turn)
+        finally:
+            record(_step_row(place, at, turn))
+        if ending is not None:
+            return ending
+        added = []
+    return Ending("step_limit", None, max_steps)
+
+
+async def call_tool(
     name: str,
     arguments: Any,
     allowed: Collection[str],
@@ -48,38 +125,46 @@ async def carry_out(
     timeout_s: float,
     actions: list[dict[str, Any]],
 ) -> Done:
-    """One tool call, appended to `actions` before it is sent to the world. A wrong one is told, not raised."""
+    """One tool call. A wrong one is told, not raised."""
     if name not in allowed:
         return Done(None, True, f"error: there is no tool {name!r}; nothing was done")
     if not isinstance(arguments, dict):
         return Done(None, True, "error: the arguments must be a JSON object; nothing was done")
     action = {"name": name, "arguments": arguments}
-    try:
-        orjson.dumps([[[action]]])  # as deep as it will stand in the row of its step
-    except TypeError:
+    if not _fits_a_row(action):
         return Done(None, True, "error: the arguments are nested too deeply; nothing was done")
+    return await carry_out(action, world, timeout_s, actions)
+
+
+async def carry_out(
+    action: dict[str, Any], world: World, timeout_s: float, actions: list[dict[str, Any]]
+) -> Done:
+    """One action, appended to `actions` before it is sent to the world."""
     actions.append(action)
     observation = await world.act(action, timeout_s)
     content = observation["content"]
-    # A row is as strict about lone surrogates as the wire is.
-    return Done(action, bool(observation["error"]), content if content.isascii() else sendable(content))
+    calls = observation.get("calls") or ()
+    return Done(
+        action,
+        bool(observation["error"]),
+        # A row is as strict about lone surrogates as the wire is.
+        content if content.isascii() else sendable(content),
+        calls if _fits_a_row(calls) else (),
+        bool(observation.get("done")),
+    )
 
 
-def stopped(reply: "Reply", steps: int) -> Ending | None:
-    """The ending that the provider itself gave the reply, if it cut it short."""
-    if reply.finish_reason in ("length", "content_filter"):
-        return Ending(reply.finish_reason, None, steps)
-    return None
+def _fits_a_row(value: Any) -> bool:
+    """Whether the value can be written as deep as it will stand in the row of its step."""
+    try:
+        orjson.dumps([[[value]]])
+    except TypeError:
+        return False
+    return True
 
 
-def step_row(
-    place: Place,
-    at: float,
-    reply: "Reply",
-    done: Sequence[Done],
-    added: list[dict[str, Any]],
-) -> Step:
-    """The row of one turn: `added` are the messages it added, `done` its tool calls."""
+def _step_row(place: Place, at: float, turn: Turn) -> Step:
+    reply = turn.reply
     return Step(
         run=place.run,
         task=place.task,
@@ -90,9 +175,14 @@ def step_row(
         request_digest=reply.request_digest,
         finish_reason=reply.finish_reason,
         refusal=reply.message.get("refusal") or None,
-        actions=[{"action": one.action, "error": one.error} for one in done],
-        added=added,
+        actions=[_action_entry(one) for one in turn.done],
+        added=turn.added,
     )
+
+
+def _action_entry(done: Done) -> dict[str, Any]:
+    entry = {"action": done.action, "error": done.error}
+    return {**entry, "calls": list(done.calls)} if done.calls else entry
 
 
 def text_of(value: Any) -> str:

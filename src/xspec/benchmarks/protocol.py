@@ -19,6 +19,9 @@ An answer without `ok` has `error`, one line, and `input: true` where the user's
 from collections.abc import Mapping
 from typing import Any, Protocol, TypedDict
 
+CODE_TOOLSET = "code"
+"""The toolset, empty, of tasks that are acted in by blocks of code instead of tool calls."""
+
 
 class BadInput(Exception):
     """A version, split, setting or task that the benchmark does not have. The message says which it has."""

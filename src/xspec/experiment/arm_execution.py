@@ -171,7 +171,8 @@ def trial_inputs(store: Store, spec: ExperimentSpec) -> dict[str, TrialInput]:
     prompt = store.blob(spec.agent.prompt).decode()
     guide = store.json_blob(spec.guide.digest) if spec.guide.kind == "rules" else None
     rows = {row["id"]: row for row in manifest["tasks"]}
-    toolsets = {name: _allowed(tools, spec.agent.tools) for name, tools in manifest["toolsets"].items()}
+    allow = None if spec.agent.kind == "code_react" else spec.agent.tools
+    toolsets = {name: _allowed(tools, allow) for name, tools in manifest["toolsets"].items()}
     offers = {name: AGENTS[spec.agent.kind].offer(tools) for name, tools in toolsets.items()}
     inputs = {}
     for task in spec.benchmark.tasks:

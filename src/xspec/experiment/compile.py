@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +11,18 @@ from pydantic import ValidationError
 from xspec.agents import AGENTS
 from xspec.benchmarks import BENCHMARKS, package_fingerprint
 from xspec.benchmarks.pool import WorkerPool
-from xspec.errors import SpecError, UserError
+from xspec.benchmarks.protocol import CODE_TOOLSET
+from xspec.errors import SpecError
+from xspec.experiment.members import members_of
 from xspec.guides.rules import guide_blob, read_rules
-from xspec.route.address import check_base_url, check_proxy, default_path
+from xspec.route.address import check_proxy
 from xspec.route.drift import names_a_date
 from xspec.route.routers import why_not_pinned
 from xspec.spec.canonical import SCHEME, canonical_bytes, digest_of
 from xspec.spec.config import (
     BenchmarkConfig,
     ExperimentConfig,
-    LocalProvider,
-    OpenAIPoolMember,
     OpenAIProvider,
-    RehearsalPoolMember,
-    RehearsalProvider,
     explain,
 )
 from xspec.spec.models import ExperimentSpec
@@ -161,7 +158,18 @@ def _refuse_unknown(names: Sequence[str], known: Sequence[str], where: str) -> N
 
 def _agent(config: ExperimentConfig, store: Store, manifest: Mapping[str, Any]) -> dict[str, Any]:
     agent = config.agent
-    if agent.tools is not None:
+    takes_code = CODE_TOOLSET in manifest["toolsets"]
+    if agent.kind == "code_react" and not takes_code:
+        raise SpecError(
+            f"agent code_react writes code, and tasks of {config.benchmark.kind} take tool calls; "
+            "leave out agent=code_react"
+        )
+    if agent.kind != "code_react" and takes_code:
+        raise SpecError(
+            f"agent {agent.kind} makes tool calls, and tasks of {config.benchmark.kind} take code; "
+            "add agent=code_react"
+        )
+    if agent.kind != "code_react" and agent.tools is not None:
         tools = {t["function"]["name"] for toolset in manifest["toolsets"].values() for t in toolset}
         for name in agent.tools:
             if name not in tools:
@@ -180,7 +188,7 @@ def _agent(config: ExperimentConfig, store: Store, manifest: Mapping[str, Any]) 
 
 def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
     route, provider = config.route, config.provider
-    members = _members(provider)
+    members = members_of(provider)
     floating = route.mode == "floating"
     if floating and len(members) < 2:
         remedy = (
@@ -207,50 +215,6 @@ def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
         "proxy": route.proxy,
         "ca": _certificates(route.ca_file, store),
     }
-
-
-def _members(provider: OpenAIProvider | RehearsalProvider | LocalProvider) -> list[dict[str, Any]]:
-    if isinstance(provider, RehearsalProvider):
-        return _rehearsal_members(provider)
-    if isinstance(provider, LocalProvider):
-        return [provider.model_dump(exclude={"workers", "timeout_s", "max_wait_s", "backoff_s"})]
-    return _openai_members(provider)
-
-
-def _openai_members(provider: OpenAIProvider) -> list[dict[str, Any]]:
-    shared = provider.model_dump(exclude={"kind", "name", "pool", "workers"})
-    members = []
-    items: tuple[OpenAIProvider | OpenAIPoolMember, ...] = (provider, *provider.pool)
-    for item in items:
-        own = item.model_dump(exclude={"kind", "pool", "workers"}, exclude_none=True)
-        member = {"kind": "openai", **shared, **own}
-        if item is not provider and "model" in own:
-            member["expect_served"] = own.get("expect_served")
-        where = "provider" if item is provider else f"provider.pool member {item.name}"
-        try:
-            check_base_url(member["base_url"])
-        except UserError as error:
-            raise SpecError(f"{where}.base_url: {error}") from None
-        member["base_url"] = member["base_url"].rstrip("/")
-        member["path"] = _checked_path(member["path"], where) or default_path(member["base_url"])
-        if member["base_url"].endswith("/v1") and member["path"].startswith("/v1/"):
-            raise SpecError(
-                f"{where}: base_url ends in /v1 and path begins with /v1: the address would hold it twice"
-            )
-        members.append(member)
-    return members
-
-
-def _checked_path(path: str | None, where: str) -> str | None:
-    if path is not None and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path):
-        raise SpecError(f"{where}.path: {path!r} is not a plain path like /v1/chat/completions")
-    return path
-
-
-def _rehearsal_members(provider: RehearsalProvider) -> list[dict[str, Any]]:
-    base = {"kind": "rehearsal", "model": provider.model, "behaviour": provider.behaviour.model_dump()}
-    items: tuple[RehearsalProvider | RehearsalPoolMember, ...] = (provider, *provider.pool)
-    return [{**base, "name": item.name, "faults": item.faults.model_dump()} for item in items]
 
 
 def _certificates(path: str | None, store: Store) -> str | None:

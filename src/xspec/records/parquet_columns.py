@@ -61,9 +61,17 @@ STEPS = pa.schema(
         column("member", pa.string(), "member of the route that answered"),
         column("finish_reason", pa.string(), "as the model's server said"),
         column("refusal", pa.string(), "what the model said instead of an answer, if it refused"),
-        column("tools", TEXTS, "names of the tools called, in order (`code` for a code block)"),
+        column(
+            "tools",
+            TEXTS,
+            "names of the tools or APIs called, in order (`code` for code that called none)",
+        ),
         column("failed_actions", pa.int32(), "how many of the actions failed"),
-        column("actions", pa.string(), "JSON list: each action sent to the world, and whether it failed"),
+        column(
+            "actions",
+            pa.string(),
+            "JSON list: each action sent to the world, if it failed, and the API calls of its code",
+        ),
         column("added", pa.string(), "JSON list: the messages this step added"),
     ]
 )

@@ -74,12 +74,11 @@ class StintRows:
         }
 
     def _step(self, row: Row) -> Row:
-        actions = [entry["action"] for entry in row["actions"] if entry["action"] is not None]
         return {
             **self.origin,
             **row,
             "at": microseconds(row["at"]),
-            "tools": [action.get("name", "code") for action in actions],
+            "tools": [name for entry in row["actions"] for name in _tools(entry)],
             "failed_actions": sum(bool(entry["error"]) for entry in row["actions"]),
             "actions": _json(row["actions"]),
             "added": _json(row["added"]),
@@ -92,6 +91,13 @@ class StintRows:
         merged["request_ids"] = _json(merged.get("request_ids") or {})
         merged.setdefault("drift", [])
         return merged
+
+
+def _tools(entry: Row) -> list[str]:
+    """The names of what an action called: the tool, the APIs of a block of code, or `code` if it called none."""
+    if entry["action"] is None:
+        return []
+    return [call["name"] for call in entry.get("calls", ())] or [entry["action"].get("name", "code")]
 
 
 def microseconds(seconds: float) -> int:

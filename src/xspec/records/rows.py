@@ -76,8 +76,8 @@ class Step:
 
     A message stands in the step that added it and nowhere else. Step 0 leaves out the system message (it follows
     from spec, guide and task) and holds the instruction. The assistant message among `added` is the reply;
-    `actions` has one entry a tool call: the action sent to the world (None if it never got there) and whether it
-    failed. Enough to serve the trial again without a model.
+    `actions` has one entry a tool call or block of code: the action sent to the world (None if it never got there),
+    whether it failed, and, of code, the API `calls` it made. Enough to serve the trial again without a model.
     """
 
     kind: Literal["step"] = "step"

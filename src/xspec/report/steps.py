@@ -1,7 +1,10 @@
 """What the trials of an execution did, step by step: for trajectories, attribution and the views of tasks.
 
+A tool call is one element of a trial's chain. A block of code gives one for each API call that it made, so that runs
+part where they do something else, not where they spell it otherwise; a block that called nothing is one itself.
+
 Events by the rule of docs/statistics.md: an attempt that failed is a *hidden* event of its call, the agent never learns
-of it. *Visible* is what the agent was told: tool arguments that arrived cut off, or a tool that ran out of time. An
+of it. *Visible* is what the agent was told: arguments or code that arrived cut off, or a tool that ran out of time. An
 ordinary error of a tool is no infrastructure event: the agent asked for it.
 """
 
@@ -22,17 +25,29 @@ _STEP_COLUMNS = ["run", "task", "take", "step", "actions", "added"]
 _ATTEMPT_COLUMNS = ["run", "task", "take", "step", "call", "attempt", "member", "error", "drift"]
 _ATTEMPT_COLUMNS += ["served_model", "upstream", "fingerprint"]
 _TIMED_OUT = ("timed out", "time-out", "timeout")
+_CUT_ARGUMENTS = "not valid JSON"
+_CUT_CODE = ("SyntaxError", "IndentationError")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one action of a step asked for: a tool with its arguments, or `code` with its text, and the calls made.
+
+    `cut` says that it did not parse.
+    """
+
+    tool: str
+    text: str
+    calls: tuple[ToolCall, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step. `calls` are the tool calls asked for, `unread` those whose arguments did not parse.
-
-    `said` is the reply's text, `told` what came back by call.
-    """
+    """One step. `asked` has an entry an action, `told` what came back for each; `said` is the reply's text."""
 
     taken: StepTaken
-    unread: tuple[bool, ...]
+    asked: tuple[Asked, ...]
     said: str
     told: tuple[str, ...]
 
@@ -115,71 +130,78 @@ def _step(
     reply = next((m for m in added if m["role"] == "assistant"), {})
     place = next((i for i, m in enumerate(added) if m["role"] == "assistant"), 0)
     told = tuple(_text(m.get("content")) for m in added[place + 1 :])
-    asked = reply.get("tool_calls") or []
-    calls: list[ToolCall] = []
-    unread: list[bool] = []
+    tool_calls = reply.get("tool_calls") or []
+    asked: list[Asked] = []
     observed = Event.NONE
     for i, entry in enumerate(actions):
         content = told[i] if i < len(told) else ""
-        action = entry["action"]
-        cut = False
-        if action is None and i < len(asked):
-            function = asked[i]["function"]
-            cut = "not valid JSON" in content
-            calls.append(ToolCall(function["name"], function["arguments"]))
-        elif action is None:
-            calls.append(ToolCall("(no tool)", _text(reply.get("content"))))
-        else:
-            calls.append(_call(action))
-        unread.append(cut)
-        if cut or (entry["error"] and any(mark in content.lower() for mark in _TIMED_OUT)):
+        asked.append(
+            _asked(entry, tool_calls[i]["function"] if i < len(tool_calls) else None, reply, content)
+        )
+        if asked[-1].cut or (entry["error"] and any(mark in content.lower() for mark in _TIMED_OUT)):
             observed = Event.VISIBLE
     return StepRecord(
-        StepTaken(tuple(calls), event, observed), tuple(unread), _text(reply.get("content")), told
+        StepTaken(_calls(asked), event, observed), tuple(asked), _text(reply.get("content")), told
     )
 
 
-def _call(action: Mapping[str, Any]) -> ToolCall:
-    if "code" in action:
-        return ToolCall("code", action["code"])
-    return ToolCall(action["name"], canonical_bytes(action["arguments"]).decode())
+def _asked(
+    entry: Mapping[str, Any], function: Mapping[str, Any] | None, reply: Mapping[str, Any], content: str
+) -> Asked:
+    action = entry["action"]
+    if action is not None and "code" in action:
+        code = action["code"]
+        made = tuple(_tool_call(call) for call in entry.get("calls") or ())
+        # Code that does not parse does nothing at all: where calls were made, the error is of another text.
+        cut = not made and entry["error"] and any(name in content for name in _CUT_CODE)
+        return Asked("code", code, made or (ToolCall("code", code),), cut)
+    if action is not None:
+        call, cut = _tool_call(action), False
+    elif function is not None:
+        call, cut = ToolCall(function["name"], function["arguments"]), _CUT_ARGUMENTS in content
+    else:
+        call, cut = ToolCall("(no tool)", _text(reply.get("content"))), False
+    return Asked(call.tool, call.arguments, (call,), cut)
+
+
+def _tool_call(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(call["name"], canonical_bytes(call["arguments"]).decode())
+
+
+def _calls(asked: Iterable[Asked]) -> tuple[ToolCall, ...]:
+    return tuple(call for one in asked for call in one.calls)
 
 
 def _mended(
     by_trial: Mapping[tuple[int, str], tuple[StepRecord, ...]],
 ) -> dict[tuple[int, str], tuple[StepRecord, ...]]:
-    """Arguments that were cut off stand for those that another run of the task sent whole at that step.
+    """What was cut off stands for what another run of the task sent whole at that step.
 
     The agent asked for the same; what differs is what it was told. Else the cut itself would count as parting,
     and the step after it, where the agent could react, as already parted.
     """
-    whole: dict[tuple[str, int], list[ToolCall]] = defaultdict(list)
+    whole: dict[tuple[str, int], list[Asked]] = defaultdict(list)
     for (_, task), steps in by_trial.items():
         for number, step in enumerate(steps):
-            whole[task, number] += [
-                call for call, cut in zip(step.taken.calls, step.unread, strict=True) if not cut
-            ]
+            whole[task, number] += [one for one in step.asked if not one.cut]
 
-    def mend(task: str, number: int, call: ToolCall) -> ToolCall:
-        begun = "".join(call.arguments.split())
+    def mend(task: str, number: int, one: Asked) -> Asked:
+        begun = "".join(one.text.split())
         for other in whole[task, number]:
-            if other.tool == call.tool and "".join(other.arguments.split()).startswith(begun):
+            if other.tool == one.tool and "".join(other.text.split()).startswith(begun):
                 return other
-        return call
+        return one
 
     mended = dict(by_trial)
     for (run, task), steps in by_trial.items():
-        if not any(any(step.unread) for step in steps):
+        if not any(one.cut for step in steps for one in step.asked):
             continue
         mended[run, task] = tuple(
             replace(
                 step,
                 taken=replace(
                     step.taken,
-                    calls=tuple(
-                        mend(task, number, call) if cut else call
-                        for call, cut in zip(step.taken.calls, step.unread, strict=True)
-                    ),
+                    calls=_calls(mend(task, number, one) if one.cut else one for one in step.asked),
                 ),
             )
             for number, step in enumerate(steps)

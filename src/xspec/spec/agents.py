@@ -34,4 +34,19 @@ class JsonChoiceAgent(Section):
     max_calls: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
-AgentSpec = Annotated[ToolLoopAgent | JsonChoiceAgent, Field(discriminator="kind")]
+class CodeReactAgent(Section):
+    """An agent that acts by blocks of Python, run in the task's world, until it declares the task complete there.
+
+    `tool_timeout_s` is the time limit of one block. Of a block's output the model is shown at most
+    `max_output_chars` characters.
+    """
+
+    kind: Literal["code_react"]
+    version: Annotated[int, Field(ge=1)]
+    max_steps: Annotated[int, Field(ge=1, le=1000)]
+    tool_timeout_s: Seconds
+    max_output_chars: Annotated[int, Field(ge=1)]
+    prompt: Digest
+
+
+AgentSpec = Annotated[ToolLoopAgent | JsonChoiceAgent | CodeReactAgent, Field(discriminator="kind")]

@@ -57,6 +57,16 @@ class JsonChoiceConfig(Section):
     max_calls: Annotated[int, Field(ge=1)] | None = None
 
 
+class CodeReactConfig(Section):
+    """See CodeReactAgent; `prompt` is the text itself here."""
+
+    kind: Literal["code_react"]
+    max_steps: int
+    tool_timeout_s: Seconds
+    max_output_chars: int
+    prompt: Text
+
+
 class OpenAIPoolMember(Section):
     """A further member of a floating route: what it does not say, it shares with the provider."""
 
@@ -156,7 +166,7 @@ class ExperimentConfig(Section):
     """The root of `conf/`. Up to `k` it is what becomes identity, from `arm` on how it is carried out."""
 
     benchmark: BenchmarkConfig
-    agent: Annotated[ToolLoopConfig | JsonChoiceConfig, Field(discriminator="kind")]
+    agent: Annotated[ToolLoopConfig | JsonChoiceConfig | CodeReactConfig, Field(discriminator="kind")]
     provider: Annotated[OpenAIProvider | RehearsalProvider | LocalProvider, Field(discriminator="kind")]
     route: RouteConfig
     sampling: SamplingSpec
