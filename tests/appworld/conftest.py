@@ -1,0 +1,65 @@
+"""AppWorld's environment, and a root with own tasks: made once a test session and shared by its processes."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from xspec.benchmarks import environments
+
+BUILDER = Path(__file__).parent / "build_root.py"
+
+
+@pytest.fixture(scope="session")
+def appworld_environment() -> Path:
+    """The interpreter of the environment `appworld`, which is made if it is not there; it is kept."""
+    making = [sys.executable, "-m", "xspec", "env", "create", "appworld"]
+    done = subprocess.run(making, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no environment with AppWorld: {done.stderr.strip()}")
+    return environments.interpreter(environments.require("appworld"))
+
+
+@pytest.fixture(scope="session")
+def appworld_run(appworld_environment: Path) -> Callable[..., str]:
+    """Runs AppWorld's interpreter with these arguments and variables; what it printed."""
+    return lambda *arguments, **variables: run_in(appworld_environment, [*map(str, arguments)], **variables)
+
+
+@pytest.fixture(scope="session")
+def appworld_root(appworld_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for APPWORLD_ROOT: twelve own tasks (split test_normal), four scenarios, difficulty 1 to 3.
+
+    Tests share it: they may read it and nothing else.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # each worker has a folder of its own in it
+    root = shared / "appworld-root"
+    with locked(root.with_suffix(".lock")):
+        if not root.exists():
+            making = root.with_suffix(".making")
+            run_in(appworld_environment, [str(BUILDER), str(making)])
+            making.rename(root)
+    return root
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lets one process in at a time; the lock goes with its process."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run_in(python: Path, arguments: list[str], **variables: str) -> str:
+    quiet = {"PYTHONDONTWRITEBYTECODE": "1"}  # else judging leaves compiled evaluations beside the data
+    environ = {"PATH": os.environ["PATH"], **quiet, **environments.variables("appworld"), **variables}
+    done = subprocess.run([python, *arguments], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout

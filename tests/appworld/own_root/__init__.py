@@ -1,0 +1,1 @@
+"""Own people, tasks and solutions for a small AppWorld root. Runs under AppWorld's interpreter."""
