@@ -2,12 +2,21 @@
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from xspec.experiment.arm_execution import trial_inputs
+from xspec.rehearsal.behaviour import Player
+from xspec.rehearsal.code import Block, as_reply
+from xspec.rehearsal.faults import FaultDice, Place
+from xspec.rehearsal.guide import coverage_of
+from xspec.rehearsal.scripts import TaskScript
 from xspec.spec.canonical import digest_of
+from xspec.spec.members import RehearsalMember
 from xspec.spec.models import ExperimentSpec
+from xspec.spec.store import Store
 
 os.environ["XSPEC_MLFLOW"] = "later"  # three seconds a command; tests of tracking ask for it themselves
 
@@ -78,3 +87,61 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+class Intent:
+    """What a rehearsal on a fixed route means each trial to come out as, played again without sockets and worlds."""
+
+    def __init__(self, store: Store, spec: ExperimentSpec, solutions: Mapping[str, Any]) -> None:
+        (member,) = spec.route.members
+        assert isinstance(member, RehearsalMember)
+        self._inputs = trial_inputs(store, spec)
+        self._scripts = {
+            task: TaskScript.of(task, {**solutions[task], "instruction": given.instruction})
+            for task, given in self._inputs.items()
+        }
+        self._player, self._dice = Player(member.behaviour), FaultDice(member.model, member.faults)
+        self._attempts = spec.route.retry.max_attempts
+
+    def outcome(self, execution: str, run: int, task: str) -> str:
+        """`pass`, `fail`, or `invalid` where the retries of a call are used up."""
+        script, given = self._scripts[task], self._inputs[task]
+        apis = frozenset(n for s in self._scripts.values() for call in s.calls for n in call.names)
+        coverage = coverage_of(given.system, apis if script.by_code else given.tool_names)
+        messages: list[dict[str, Any]] = []
+        for step in range(1000):
+            turn = self._player.turn(script, messages, execution, run, coverage)
+            attempt = self._served(execution, run, task, step)
+            if attempt is None:
+                return "invalid"
+            if turn.purpose == "give_up":
+                return "fail"
+            if turn.call is None:
+                return "pass"
+            place = Place(execution, run, task, step, attempt)
+            if isinstance(turn.call, Block):
+                code = self._dice.code(turn.call.text, place)
+                messages.append({"role": "assistant", "content": as_reply(code)})
+                if code == turn.call.text == script.calls[-1].text:
+                    return "pass"
+            else:
+                function = {"name": turn.call.name, "arguments": self._dice.arguments(turn.call.text, place)}
+                messages.append({"role": "assistant", "tool_calls": [{"function": function}]})
+        raise AssertionError("the trial does not end")
+
+    def _served(self, execution: str, run: int, task: str, step: int) -> int | None:
+        """The number of the attempt that is answered; a 429 uses up none of those that the policy allows."""
+        used = attempt = 0
+        while used < self._attempts:
+            fault = self._dice.fault(Place(execution, run, task, step, attempt))
+            if fault == "none":
+                return attempt
+            assert fault != "other_model", "drift is not played here"
+            attempt, used = attempt + 1, used + (fault != "too_many_requests")
+        return None
+
+
+@pytest.fixture(scope="session")
+def intent() -> type[Intent]:
+    """What a rehearsal intends, to be compared with what was judged."""
+    return Intent

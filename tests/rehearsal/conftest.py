@@ -85,6 +85,26 @@ def scripts(tasks: Mapping[str, dict[str, Any]]) -> list[TaskScript]:
     return [TaskScript.of(task, plain) for task, plain in tasks.items()]
 
 
+def plain_code_task(number: int) -> dict[str, Any]:
+    """A solution of 1 to 6 blocks of code; every other task has a detour."""
+    names = NAMES[: number % 6]
+    blocks = [{"code": f"n = {i}\nprint(apis.bank.{name}(n=n // 2))"} for i, name in enumerate(names)]
+    return {
+        "instruction": f"Code thing {number}.",
+        "calls": [*blocks, {"code": f'apis.supervisor.complete_task(answer="{number}", status="success")'}],
+        "answer": "",
+        "commit": len(blocks) - (number % 2),
+        "give_up": {"code": 'apis.supervisor.complete_task(status="fail")'},
+        **({"detour": {"code": "print(apis.bank.list_users())"}} if number % 2 else {}),
+    }
+
+
+@pytest.fixture
+def code_scripts() -> list[TaskScript]:
+    """Solutions by blocks of code."""
+    return [TaskScript.of(f"code.task_{number}", plain_code_task(number)) for number in range(18)]
+
+
 @pytest.fixture
 def tools() -> list[dict[str, Any]]:
     """The tool schemas a request offers."""

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import beta as beta_function
 
 from xspec.rehearsal.behaviour import Player
+from xspec.rehearsal.code import Block, as_reply
 from xspec.rehearsal.draws import pick
 from xspec.rehearsal.expectation import (
     Expectation,
@@ -32,10 +33,14 @@ def passes(
     messages: list[Any] = []
     for step in range(300):
         turn = player.turn(script, messages, execution, run, coverage)
-        if turn.call is None:
+        if turn.call is None or turn.purpose == "give_up":
             return turn.purpose == "answer"
         place = Place(execution, run, script.task, step, 0)
         served = dice[pick(len(dice), "route", execution, run, script.task, step)]
+        if isinstance(turn.call, Block):
+            code = served.code(turn.call.text, place)
+            messages.append({"role": "assistant", "content": as_reply(code)})
+            continue
         function = {"name": turn.call.name, "arguments": served.arguments(turn.call.text, place)}
         messages.append({"role": "assistant", "tool_calls": [{"function": function}]})
     raise AssertionError("the trial does not end")
@@ -91,6 +96,21 @@ def test_simulated_trials_score_as_expected(
     expected = rehearsal.redrawn(K) if redraw else rehearsal.fixed(K)
     agree(expected, simulate(rehearsal, 25 if not redraw else 40, redraw=redraw))
     assert expected.gap_pp == expected.mean_at_k - expected.pass_hat_k
+
+
+@pytest.mark.parametrize("coverage", [UNGUIDED, Coverage(True), Coverage(True, frozenset({"send_money"}))])
+def test_simulated_trials_by_code_score_as_expected(
+    behaviour: Settings, faults: Settings, code_scripts: list[TaskScript], coverage: Coverage
+) -> None:
+    rehearsal = Rehearsal(
+        RehearsalBehaviour(
+            **behaviour(unstable_tasks=0.5, hopeless_tasks=0.1, detour=0.3, replan=0.4, guide_effect=0.6)
+        ),
+        [RehearsalFaults(**faults(garbled_arguments=0.1))],
+        code_scripts,
+        {script.task: coverage for script in code_scripts},
+    )
+    agree(rehearsal.fixed(K), simulate(rehearsal, 25, redraw=False))
 
 
 def test_quadrature_gives_the_moments_of_the_beta() -> None:

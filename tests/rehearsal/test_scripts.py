@@ -76,21 +76,21 @@ def test_any_messages_can_be_read(messages: list[Any]) -> None:
 def test_a_guide_covers_the_tools_its_rules_name() -> None:
     system = "Be good.\n\n## Guidelines\n- Call get_balance first.\n- Be sure."
     coverage = coverage_of(system, ("get_balance", "send_money"))
-    assert coverage.covers("get_balance")
-    assert not coverage.covers("send_money")
-    assert not coverage.covers(None)
+    assert coverage.covers(frozenset({"get_balance"}))
+    assert not coverage.covers(frozenset({"send_money"}))
+    assert not coverage.covers(frozenset())
 
 
 def test_a_guide_that_names_no_offered_tool_covers_everything() -> None:
     coverage = coverage_of("Be good.\n\n## Guidelines\n- Never call get_balances.", ("get_balance",))
-    assert coverage.covers("get_balance")
-    assert coverage.covers(None)
+    assert coverage.covers(frozenset({"get_balance"}))
+    assert coverage.covers(frozenset())
 
 
 def test_without_rules_there_is_no_guide() -> None:
     assert coverage_of("Be good, see ## Guidelines\n- x", ("a",)) == UNGUIDED
     assert coverage_of("Be good.\n## Guidelines\nnone", ("a",)) == UNGUIDED
-    assert not UNGUIDED.covers("a")
+    assert not UNGUIDED.covers(frozenset("a"))
 
 
 def test_system_text_reads_strings_and_parts() -> None:

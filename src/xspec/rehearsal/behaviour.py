@@ -3,9 +3,11 @@
 At every decision point (a call index of the solution) the model, in this order,
 
 1. after an error it could see, gives up with chance `replan`, if giving up here fails for certain;
-2. at the task's unstable point, *flips* with the task's flip chance: it gives up with an empty answer;
-3. with chance `detour`, once a point, repeats an earlier read: the chain of tools changes, no verdict does;
+2. at the task's unstable point, *flips* with the task's flip chance: it gives up;
+3. with chance `detour`, once a point, reads what it need not: the chain of tools changes, no verdict does;
 4. makes the due call, or answers when all are made.
+
+Calls are tool calls or, where a task is acted in by code, blocks of it; giving up is an empty answer or a block.
 
 Nothing is remembered between requests: the progress is read off the messages, and every draw is a hash of the
 behaviour's settings, the execution, run, task, call index (or step) and purpose. Neither the member nor the
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from xspec.rehearsal.code import Block
 from xspec.rehearsal.difficulty import Difficulty, difficulty_of
 from xspec.rehearsal.draws import pick, uniform
 from xspec.rehearsal.guide import UNGUIDED, Coverage
@@ -29,11 +32,11 @@ Purpose = Literal["call", "detour", "answer", "give_up"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One reply of the model, before faults: a tool call, or the text that ends the trial."""
+    """One reply of the model, before faults: a tool call or block of code, or the text that ends the trial."""
 
     purpose: Purpose
     step: int
-    call: Call | None = None
+    call: Call | Block | None = None
     text: str = ""
 
 
@@ -69,7 +72,7 @@ class Player:
         point, step = progress.done, progress.step
         place = (self.digest, execution, run, script.task)
         if self._gives_up(script, progress, place, coverage):
-            return Turn("give_up", step)
+            return Turn("give_up", step, script.give_up)
         if point >= len(script.calls):
             return Turn("answer", step, text=script.answer)
         detour = None if progress.detoured else self._detour(script, point, place, coverage)
@@ -78,10 +81,10 @@ class Player:
         return Turn("call", step, script.calls[point])
 
     def detour_chance(self, script: TaskScript, point: int, coverage: Coverage) -> float:
-        """The chance of a detour before call `point`: none where no earlier read can be repeated."""
+        """The chance of a detour before call `point`: none where there is nothing to read."""
         if not script.detours_at(point):
             return 0.0
-        covered = coverage.covers(script.tool_at(point))
+        covered = coverage.covers(script.names_at(point))
         return self.behaviour.detour * (1 - self.behaviour.guide_effect if covered else 1)
 
     def _gives_up(
@@ -96,13 +99,13 @@ class Player:
         difficulty = self.difficulty(script)
         if point != difficulty.point:
             return False
-        covered = coverage.covers(script.tool_at(point))
+        covered = coverage.covers(script.names_at(point))
         chance = difficulty.flip_chance(covered, self.behaviour.guide_effect)
         return uniform(*place, point, "flip") < chance
 
     def _detour(
         self, script: TaskScript, point: int, place: tuple[str | int, ...], coverage: Coverage
-    ) -> Call | None:
+    ) -> Call | Block | None:
         chance = self.detour_chance(script, point, coverage)
         if not chance or uniform(*place, point, "detour") >= chance:
             return None

@@ -79,6 +79,6 @@ def _task(task: str, plain: Any, where: str) -> TaskScript:
         return TaskScript.of(task, plain)
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"{where}: task {task} needs instruction (text), calls (each with name and arguments), "
-            "answer (text) and commit (integer)"
+            f"{where}: task {task} needs instruction (text), calls (each with name and arguments, or with code), "
+            "answer (text), commit (integer) and, for code, give_up (a block of it)"
         ) from None

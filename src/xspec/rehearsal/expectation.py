@@ -4,8 +4,8 @@ The chance p that a trial passes is, over the call indices of the task's solutio
 
     p = (1 - flip chance) * product of S(point) * (1 - detour + detour * S(point))
 
-where S is the chance that a call, once decided on, gets made without the model giving up over garbled
-arguments. With g the chance of a garble and r that of giving up after one, S = (1-g) + g(1-r)S, so
+where S is the chance that a call (a tool call or a block of code), once decided on, gets made without the model
+giving up over a garbled one. With g the chance of a garble and r that of giving up after one, S = (1-g) + g(1-r)S, so
 S = (1-g) / (1-g(1-r)); after the commit point the model never gives up, and S = 1.
 
 Left out: trials that turn invalid (retries exhausted, drift), and the agent's step limit. Both are rare under
@@ -91,12 +91,12 @@ class Rehearsal:
         """The chance that a trial of the task passes."""
         if difficulty.point is None:
             return self._smooth_chance(script)
-        covered = self._coverage(script).covers(script.tool_at(difficulty.point))
+        covered = self._coverage(script).covers(script.names_at(difficulty.point))
         flip = difficulty.flip_chance(covered, self.behaviour.guide_effect)
         return (1 - flip) * self._smooth_chance(script)
 
     def garble_chance(self) -> float:
-        """The chance that an answered tool call is garbled, over the members that may have answered it."""
+        """The chance that an answered call is garbled, over the members that may have answered it."""
         garbles = np.array([faults.garbled_arguments for faults in self.members])
         if self.granularity == "call":
             return float(garbles.mean())
@@ -116,7 +116,7 @@ class Rehearsal:
         return chance
 
     def _flip_factor(self, script: TaskScript, point: int) -> float:
-        covered = self._coverage(script).covers(script.tool_at(point))
+        covered = self._coverage(script).covers(script.names_at(point))
         return 1 - self.behaviour.guide_effect if covered else 1.0
 
     def _coverage(self, script: TaskScript) -> Coverage:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from xspec.rehearsal.code import cut_off
 from xspec.rehearsal.draws import pick, uniform
 from xspec.spec.canonical import canonical_bytes, digest_of
 from xspec.spec.members import RehearsalFaults
@@ -81,9 +82,16 @@ class FaultDice:
 
         A proper beginning of a JSON object never parses, as its last brace is missing.
         """
-        if self._uniform(place, "garble") >= self.faults.garbled_arguments:
+        return text[: self.cut(len(text), place)] if self._garbles(place) else text
+
+    def code(self, text: str, place: Place) -> str:
+        """A block of code as it arrives: `text`, or by the same chance a beginning of it that is no Python."""
+        if len(text) < 2 or not self._garbles(place):
             return text
-        return text[: self.cut(len(text), place)]
+        return cut_off(text, self.cut(len(text), place))
+
+    def _garbles(self, place: Place) -> bool:
+        return self._uniform(place, "garble") < self.faults.garbled_arguments
 
     def _uniform(self, place: Place, purpose: str) -> float:
         return uniform(*self._parts(place), purpose)

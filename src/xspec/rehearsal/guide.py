@@ -1,7 +1,7 @@
 """Which decision points the guide in a system prompt covers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,25 +12,25 @@ _WORD = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`guided` says whether there is a guide; `named` are the tools its rules name."""
+    """`guided` says whether there is a guide; `named` are the tools or APIs its rules name."""
 
     guided: bool
     named: frozenset[str] = frozenset()
 
-    def covers(self, tool: str | None) -> bool:
-        """Whether the guide covers a point at which `tool` is due (None: the answer is due).
+    def covers(self, due: frozenset[str]) -> bool:
+        """Whether the guide covers a point at which these tools or APIs are due (none: the answer is due).
 
         A guide that names no tool at all is general and covers every point.
         """
-        return self.guided and (not self.named or tool in self.named)
+        return self.guided and (not self.named or not self.named.isdisjoint(due))
 
 
 UNGUIDED = Coverage(False)
 
 
 @lru_cache(maxsize=1024)
-def coverage_of(system: str, tools: tuple[str, ...]) -> Coverage:
-    """The coverage of the guide in the system text, for a request that offers `tools`.
+def coverage_of(system: str, tools: Collection[str]) -> Coverage:
+    """The coverage of the guide in the system text, where there are these `tools` (or APIs) to be named.
 
     The guide is the lines `- rule` after the last line "## Guidelines"; without a rule there is no guide.
     """

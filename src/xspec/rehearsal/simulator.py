@@ -7,12 +7,13 @@ import orjson
 from xspec.rehearsal.address import COMPLETIONS, TrialAddress, parse_trial
 from xspec.rehearsal.attempts import Attempts
 from xspec.rehearsal.behaviour import Turn
+from xspec.rehearsal.code import Block, as_reply
 from xspec.rehearsal.config import Member, RehearsalConfig
 from xspec.rehearsal.draws import token
 from xspec.rehearsal.faults import Place
 from xspec.rehearsal.guide import coverage_of, system_text, text_of
 from xspec.rehearsal.replies import MARK, Completion, Reply, bad_request, error_body, not_found
-from xspec.rehearsal.scripts import TaskScript
+from xspec.rehearsal.scripts import Call, TaskScript
 from xspec.rehearsal.tally import Tally
 
 CURL = "curl"
@@ -30,6 +31,9 @@ class Simulator:
         self._config = config
         self._by_instruction = {script.instruction.strip(): script for script in config.tasks.values()}
         self._by_model = {member.model: member for member in reversed(list(config.members.values()))}
+        # What a guide may name where no tools are offered.
+        by_code = (script for script in config.tasks.values() if script.by_code)
+        self._apis = frozenset(name for script in by_code for call in script.calls for name in call.names)
         self._attempts = Attempts()
         self.tally = Tally()
 
@@ -94,9 +98,9 @@ class Simulator:
         self, trial: TrialAddress, member: Member, script: TaskScript, request: dict[str, Any], size: int
     ) -> Reply:
         messages, tools = request["messages"], _tool_names(request.get("tools"))
-        coverage = coverage_of(system_text(messages), tools)
+        coverage = coverage_of(system_text(messages), self._apis if script.by_code else tools)
         turn = member.player.turn(script, messages, trial.execution, trial.run, coverage)
-        if turn.call is not None and turn.call.name not in tools:
+        if isinstance(turn.call, Call) and turn.call.name not in tools:
             # Whoever withholds the tool gets a model that cannot go on, not one that calls it all the same.
             turn = Turn("give_up", turn.step, text="" if trial.execution != CURL else CANNED)
         attempt = self._attempts.next(trial.execution, trial.run, trial.task, turn.step)
@@ -135,7 +139,7 @@ class Simulator:
         self.tally.request(200, trial)
         if fault == "other_model":
             self.tally.fault("other_model")
-        if turn.call is not None and completion.tool is not None and completion.tool[2] != turn.call.text:
+        if _garbled(turn, completion):
             self.tally.fault("garbled_arguments")
         self._attempts.answered(trial.execution, trial.run, trial.task)
         return Reply(200, completion.body(), headers, delay_s=faults.latency_s)
@@ -149,10 +153,22 @@ def _completion(turn: Turn, place: Place, member: Member, served: str, size: int
     completion_id = f"chatcmpl-{token(member.key, *_parts(place), 'completion')}"
     if turn.call is None:
         return Completion(completion_id, served, size, turn.text)
+    if isinstance(turn.call, Block):
+        # Giving up is no call of the solution: garbled, it might be thought better of, and the trial pass.
+        given_up = turn.purpose == "give_up"
+        code = turn.call.text if given_up else member.dice.code(turn.call.text, place)
+        return Completion(completion_id, served, size, as_reply(code))
     # The call's id stands in later requests, so neither member nor attempt may change it.
     call_id = f"call_{token(place.execution, place.run, place.task, place.step)}"
     arguments = member.dice.arguments(turn.call.text, place)
     return Completion(completion_id, served, size, tool=(call_id, turn.call.name, arguments))
+
+
+def _garbled(turn: Turn, completion: Completion) -> bool:
+    """Whether the call arrives otherwise than it was meant."""
+    if isinstance(turn.call, Block):
+        return completion.text != as_reply(turn.call.text)
+    return turn.call is not None and completion.tool is not None and completion.tool[2] != turn.call.text
 
 
 def _parts(place: Place) -> tuple[str | int, ...]:

@@ -70,7 +70,7 @@ class RehearsalFaults(Section):
     """Chances, an attempt, of each injected fault, and how long the timed ones last (seconds).
 
     The first six exclude one another, so their sum is at most 1. `garbled_arguments` is the chance, a tool
-    call, that its arguments arrive unparsable: the one fault that the agent can see.
+    call or block of code, that it arrives unparsable: the one fault that the agent can see.
     """
 
     too_many_requests: Rate
