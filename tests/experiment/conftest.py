@@ -27,6 +27,7 @@ from xspec.spec.store import Store
 HERE = Path(__file__).parent
 LAB = HERE / "lab_benchmark.py"
 DEADLINE_S = 120.0
+PASSED = ("PATH", "PYTHONPATH", "XSPEC_CONF", "TMPDIR", "XSPEC_MLFLOW")
 KEY = "canary-4711-Plain-Words-and-some-Length"
 
 LAB_OVERRIDES = ("benchmark.kind=lab", "benchmark.version='1'", "benchmark.exclude=[]")
@@ -78,15 +79,16 @@ class Laboratory:
         return self.root / "cwd"
 
     def environ(self, extra: Mapping[str, str]) -> dict[str, str]:
-        kept = {n: os.environ[n] for n in ("PATH", "PYTHONPATH", "XSPEC_CONF", "TMPDIR") if n in os.environ}
+        """What a command sees: nothing of this process's own but where things are; MLflow is left for later."""
+        kept = {n: os.environ[n] for n in PASSED if n in os.environ}
         return {**kept, "HOME": str(self.root / "home"), **extra}
 
     def here(self, *arguments: str, **variables: str) -> Finished:
         """Runs a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
-        before = dict(os.environ)
+        before, environ = dict(os.environ), self.environ(variables)
         os.environ.clear()
-        os.environ.update(self.environ(variables))
+        os.environ.update(environ)
         try:
             with (
                 contextlib.chdir(self.cwd),

@@ -11,6 +11,7 @@ import pytest
 from xspec.spec.compose import conf_dir
 
 CANARY = "canary-4711-Plain-Words-and-some-Length"
+MLFLOW_TOO = {"XSPEC_MLFLOW": "now"}
 FORMS = (CANARY.encode(), base64.b64encode(CANARY.encode()), CANARY.encode().hex().encode())
 
 
@@ -34,7 +35,7 @@ def _asks_for_the_environment(kit: Any) -> Any:
 def test_key_is_sent_and_written_nowhere(lab: Any, kit: Any, way: str) -> None:
     """As a process of its own, so that everything it says is seen; the agent asks for the worker's environment."""
     server = _asks_for_the_environment(kit)
-    variables = {"LAB_KEY": CANARY} if way == "variable" else {}
+    variables = {**MLFLOW_TOO, **({"LAB_KEY": CANARY} if way == "variable" else {})}
     with server.serving():
         if way == "dotenv":
             (lab.cwd / ".env").write_text(f"# keys\nexport OTHER={CANARY}\nLAB_KEY=${{OTHER}}\n")
@@ -43,6 +44,7 @@ def test_key_is_sent_and_written_nowhere(lab: Any, kit: Any, way: str) -> None:
     assert finished.code == 0, finished.err
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {CANARY}"}
     (lab.cwd / ".env").unlink(missing_ok=True)
+    assert (lab.store_path / "mlflow.db").exists()
     assert _holding(lab.root) == []
     assert not any(form.decode() in reported.out for form in FORMS)
     seen = [m["content"] for request in server.requests for m in request["messages"] if m["role"] == "tool"]
@@ -57,9 +59,12 @@ def test_server_that_echoes_the_key_does_not_get_it_written(lab: Any, kit: Any, 
     said = {"error": {"message": f"Incorrect API key provided: {CANARY}.", "code": CANARY}}
     server = kit.ChatServer(lambda n, request: (401 if echo == "error" else 500, said))
     with server.serving():
-        finished = lab.here("k=1", "benchmark.limit=1", *kit.LAB, *server.overrides, LAB_KEY=CANARY)
+        finished = lab.here(
+            "k=1", "benchmark.limit=1", *kit.LAB, *server.overrides, LAB_KEY=CANARY, **MLFLOW_TOO
+        )
     assert finished.code in (1, 3)
     assert CANARY not in finished.out + finished.err
+    assert (lab.store_path / "mlflow.db").exists()
     assert _holding(lab.root) == []
 
 
