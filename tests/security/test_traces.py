@@ -31,7 +31,7 @@ def test_mlflow_and_its_artifacts_hold_no_key(program: Any, kit: Any) -> None:
     }
     server = kit.ChatServer(lambda n, request: (200, echo))
     with server.serving():
-        done = program.start(*_overrides(server), LAB_KEY=kit.KEY).wait()
+        done = program.start(*_overrides(server), LAB_KEY=kit.KEY, XSPEC_MLFLOW="now").wait()
     assert done.code in (0, 1), done.err
     assert server.requests
     stored = [path for path in program.store_path.rglob("*") if path.is_file()]

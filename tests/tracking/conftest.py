@@ -221,13 +221,17 @@ class Zygote:
 
     def project(self, store: Path) -> None:
         """What `run_tracking_process` does."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{store}\n")
-        self._process.stdin.flush()
-        code, said = json.loads(self._process.stdout.readline())
+        ((code, said),) = self.at_once(store, 1)
         if code:
             raise ProjectionFailed(f"MLflow could not be brought up to date ({said})")
+
+    def at_once(self, store: Path, count: int) -> list[tuple[int, str]]:
+        """So many processes project one store; exit code and last line of each."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(store), count]) + "\n")
+        self._process.stdin.flush()
+        return [(code, said) for code, said in json.loads(self._process.stdout.readline())]
 
     def close(self) -> None:
         assert self._process.stdin is not None

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import mlflow  # noqa: F401 (imported before the first fork)
+import warm_mlflow  # noqa: F401 (imported before the first fork)
 
 from xspec.spec.store import Store
 from xspec.tracking import mlflow_runs

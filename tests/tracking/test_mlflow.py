@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -182,15 +180,11 @@ def test_killed_at_every_point_and_projected_again(
             assert end[part] == whole[part], end["kill_at"]
 
 
-def test_four_processes_project_a_fresh_store_at_once(maker: Any) -> None:
+def test_four_processes_project_a_fresh_store_at_once(maker: Any, zygote: Any) -> None:
     for i in range(3):
         maker.execution(arm=f"arm-{i}", sampling={"seed": i})
-    command = [sys.executable, "-m", "xspec.tracking", str(maker.store.path)]
-    started = [
-        subprocess.Popen(command, env=tracking_environment(), stderr=subprocess.PIPE) for _ in range(4)
-    ]
-    said = [process.communicate(timeout=120)[1] for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0, 0], said
+    ended = zygote.at_once(maker.store.path, 4)
+    assert [code for code, _ in ended] == [0, 0, 0, 0], ended
     marks = projected_marks(maker.store.path)
     assert marks is not None
     assert len(marks) == 3
@@ -198,11 +192,11 @@ def test_four_processes_project_a_fresh_store_at_once(maker: Any) -> None:
     assert pending(maker.store) == []
 
 
-def test_a_hundred_executions(maker: Any, database: Any) -> None:
-    for i in range(100):
+def test_many_executions(maker: Any, database: Any) -> None:
+    for i in range(30):
         maker.execution(["+-"], arm=f"arm-{i}", sampling={"seed": i})
-    assert project_all(maker.store) == 100
-    assert database.counts()["runs"] == 200
+    assert project_all(maker.store) == 30
+    assert database.counts()["runs"] == 60
     assert project_all(maker.store) == 0
 
 

@@ -1,4 +1,7 @@
-"""Imports MLflow once, then projects each store named on standard input in a fork; answers `[exit code, last line]`."""
+"""Imports MLflow once, then projects the store named on each line of standard input, in forks.
+
+`[store, how many at once]` comes in, `[[exit code, last line said], …]` goes out.
+"""
 
 import contextlib
 import io
@@ -7,7 +10,7 @@ import os
 import sys
 import traceback
 
-import mlflow  # noqa: F401 (imported before the first fork)
+import warm_mlflow  # noqa: F401 (imported before the first fork)
 
 from xspec.tracking.__main__ import main
 
@@ -23,12 +26,28 @@ def project(store: str) -> tuple[int, str]:
     return code, (said.getvalue().strip().splitlines() or [""])[-1]
 
 
+def forked(store: str) -> tuple[int, int]:
+    """Begins a projection; returns the child and the descriptor that its answer comes from."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(theirs, json.dumps(project(store)).encode())
+        os._exit(0)
+    os.close(theirs)
+    return child, ours
+
+
+def answer_of(child: int, ours: int) -> tuple[int, str]:
+    with open(ours, "rb") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    code, line = json.loads(said or b'[-1, "ended without an answer"]')
+    return code, line
+
+
 if __name__ == "__main__":
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            answers.write(json.dumps(project(line.removesuffix("\n"))) + "\n")
-            answers.flush()
-            os._exit(0)
-        os.waitpid(child, 0)
+        store, count = json.loads(line)
+        begun = [forked(store) for _ in range(count)]
+        print(json.dumps([answer_of(*one) for one in begun]), file=answers, flush=True)
