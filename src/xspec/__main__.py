@@ -6,6 +6,8 @@ import resource
 import sys
 from collections.abc import Sequence
 
+from xspec import interrupts
+
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """What a disk says that takes no more: nobody's mistake, so no traceback."""
 
@@ -44,4 +46,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    interrupts.listen()
     raise SystemExit(main())
