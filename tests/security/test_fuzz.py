@@ -16,7 +16,7 @@ from xspec.route.faults import AgentFault, CallFailed
 from xspec.route.guard import SENDING, Sending
 from xspec.route.reply import Reply
 from xspec.route.transport import GuardedTransport
-from xspec.route.waits import asked_wait
+from xspec.route.waits import allowance, asked_wait
 
 BOUNDED = settings(
     max_examples=250,
@@ -251,8 +251,21 @@ def test_a_changed_reply_is_a_reply_or_a_documented_error(wired: Any, data: st.D
 
 @settings(BOUNDED, max_examples=400)
 @given(
-    headers=st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset-a"]), WAITS)
+    headers=st.dictionaries(
+        st.sampled_from(
+            [
+                "retry-after",
+                "retry-after-ms",
+                "x-ratelimit-reset-a",
+                "x-ratelimit-remaining-a",
+                "ratelimit-reset",
+            ]
+        ),
+        WAITS,
+    )
 )
 def test_a_wait_is_a_finite_number_of_seconds_or_none(headers: dict[str, str]) -> None:
     wait = asked_wait(headers, 1_800_000_000.0)
     assert wait is None or 0 < wait < float("inf")
+    left = allowance(headers, 1_800_000_000.0, 10)
+    assert left is None or (left.requests >= 0 and 0 < left.reset_s < float("inf"))

@@ -212,6 +212,9 @@ class Route:
                         drift=drift.seen,
                     )
                 )
+            left = outcome.allowance
+            if left is not None:
+                slot.foresee(left.requests, min(left.reset_s, self._route.max_wait_s))
             if outcome.fault is not None:
                 if outcome.fault.again == "wait":
                     # Calls that queue behind the pause wait no longer than they would for a 429 of their own.

@@ -12,6 +12,7 @@ from xspec.route.guard import SENDING, Sending
 from xspec.route.lane import Lane
 from xspec.route.reply import Completion, NotACompletion, read_completion, request_ids
 from xspec.route.transport import UnreadableReply
+from xspec.route.waits import Allowance, allowance
 from xspec.spec.models import RouteSpec
 
 
@@ -23,6 +24,8 @@ class Outcome:
     status: int | None = None
     completion: Completion | None = None
     fault: Fault | None = None
+    allowance: Allowance | None = None
+    """What the provider still allows, if a good reply says so."""
     request_ids: dict[str, str] = field(default_factory=dict)
 
 
@@ -58,11 +61,14 @@ async def exchange(
     if not 200 <= status < 300:
         return _failed(refused(status, headers, content, asked, policy, clock()), status, ids)
     try:
-        return Outcome(None, status, read_completion(content, headers), request_ids=ids)
+        completion = read_completion(content, headers)
     except NotACompletion as bad:
         if bad.status is None:
             return _failed(malformed(asked, policy, str(bad), status), status, ids)
         return _failed(refused(bad.status, headers, content, asked, policy, clock()), status, ids)
+    tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
+    left = allowance(headers, clock(), tokens)
+    return Outcome(None, status, completion, allowance=left, request_ids=ids)
 
 
 def _without_key(data: bytes, key: str) -> bytes:

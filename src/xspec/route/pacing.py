@@ -1,4 +1,5 @@
-"""How many attempts are under way at once: fewer after a 429, more while it goes well.
+"""How many attempts are under way at once: fewer after a 429, more while it goes well, and none while a
+limit is used up, which many providers tell before they refuse.
 
 A Pacer queues the attempts of one event loop; its meter says whether one more may be sent. Meter counts this process
 alone, xspec.route.shared_pace.SharedMeter all processes that use the same key at the same origin.
@@ -40,6 +41,7 @@ class Metering(Protocol):
     def give_back(self) -> None: ...
     def grow(self) -> None: ...
     def cut(self, epoch: int, asked_s: float | None) -> int: ...
+    def foresee(self, left: int, reset_s: float) -> None: ...
     def stop_waiting(self) -> None: ...
     def close(self) -> None: ...
 
@@ -74,6 +76,10 @@ class Meter:
     def cut(self, epoch: int, asked_s: float | None) -> int:
         return self._window.cut(epoch, asked_s, time.monotonic())
 
+    def foresee(self, left: int, reset_s: float) -> None:
+        if left < self._in_flight:
+            self._window.foresee(reset_s, time.monotonic())
+
     def stop_waiting(self) -> None:
         pass
 
@@ -100,6 +106,13 @@ class Slot:
         """`asked_s` is the wait that the provider asked for. The result goes into the next `slot` of the same call."""
         self.slow = True
         return self._meter.cut(self.leave.epoch, asked_s)
+
+    def foresee(self, left: int, reset_s: float) -> None:
+        """A good reply says that the provider takes `left` more requests before its limit resets in `reset_s`.
+
+        Others under way may not be counted in that yet: if there is no room for one more beside them, all pause.
+        """
+        self._meter.foresee(left, reset_s)
 
 
 @dataclass(order=True, slots=True)

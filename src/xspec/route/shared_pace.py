@@ -131,6 +131,13 @@ class SharedMeter:
             self._write_head(window, ticket)
         return pause
 
+    def foresee(self, left: int, reset_s: float) -> None:
+        with self._locked():
+            window, ticket, rows = self._read()
+            if left < sum(row[0] for row in rows):
+                window.foresee(reset_s, time.monotonic())
+                self._write_head(window, ticket)
+
     def stop_waiting(self) -> None:
         if self._ticket:
             self._ticket = 0

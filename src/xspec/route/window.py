@@ -47,6 +47,12 @@ class Window:
         self.until = max(self.until, end)
         return self.pauses
 
+    def foresee(self, reset_s: float, now: float) -> None:
+        """A good reply says that the limit is used up for `reset_s`: everybody pauses before a 429 says so."""
+        if now + reset_s > self.until:
+            self.pauses += 1
+            self.until = now + reset_s
+
     def pause(self, waited_out: int, now: float) -> float:
         """Seconds until the next attempt may be sent; none for who waited out the very pause (its number) itself."""
         return 0.0 if waited_out and waited_out == self.pauses else max(0.0, self.until - now)
