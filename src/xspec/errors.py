@@ -12,6 +12,7 @@
     ├── DiskFailed                3  the store stopped taking what must be written
     └── WorkerError               3  a benchmark worker could not be started, died or hung
         ├── WorkerDied
+        │   └── ZygoteDied           with the zygote, so by no doing of its own
         └── WorkerHung
 
 Messages say what was got, where, and what would be right. They never contain a key.
@@ -87,6 +88,10 @@ class WorkerError(XspecError):
 
 class WorkerDied(WorkerError):
     """The worker process ended while a request was waiting for its answer."""
+
+
+class ZygoteDied(WorkerDied):
+    """The zygote ended, and every worker of it: that is the machine's doing, whatever a worker was asked."""
 
 
 class WorkerHung(WorkerError):

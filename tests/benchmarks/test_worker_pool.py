@@ -15,7 +15,7 @@ import pytest
 
 from xspec.benchmarks import BENCHMARKS, Launch, frames, package_fingerprint
 from xspec.benchmarks.pool import WorkerPool, World
-from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung
+from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung, ZygoteDied
 
 TINY = Launch(Path(__file__).with_name("tiny_benchmark.py"))
 
@@ -193,8 +193,9 @@ def test_a_hanging_member_is_killed_and_replaced_and_others_go_on() -> None:
 def test_a_member_that_dies_is_replaced() -> None:
     async def scenario(pool: WorkerPool) -> None:
         async with pool.world("tiny.0", 0, open_timeout_s=5) as world:
-            with pytest.raises(WorkerDied, match=r"during 'act' of tiny\.0 \(SIGSEGV\)"):
+            with pytest.raises(WorkerDied, match=r"during 'act' of tiny\.0 \(SIGSEGV\)") as died:
                 await world.act(call("die", signal=int(signal.SIGSEGV)), 5)
+            assert not isinstance(died.value, ZygoteDied)
         async with pool.world("tiny.0", 0, open_timeout_s=5) as world:
             assert (await add_three(world))["passed"] is True
             member, _ = await pids(world)
@@ -211,7 +212,7 @@ def test_a_zygote_that_dies_is_started_again() -> None:
         async with pool.world("tiny.0", 0, open_timeout_s=5) as world:
             member, zygote = await pids(world)
             os.kill(zygote, signal.SIGKILL)
-            with pytest.raises(WorkerDied):
+            with pytest.raises(ZygoteDied, match=r"during 'act' of tiny\.0, with its zygote"):
                 await world.act(call("hang_in_c"), 5)
         async with pool.world("tiny.0", 0, open_timeout_s=5) as world:
             assert (await add_three(world))["passed"] is True

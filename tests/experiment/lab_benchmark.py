@@ -4,6 +4,7 @@ Each of its tasks is solved by three additions; a world's verdict is null if the
 """
 
 import os
+import signal
 import time
 from typing import Any
 
@@ -44,6 +45,7 @@ class Lab:
                     _tool("add", amount={"type": "integer"}),
                     _tool("environ"),
                     _tool("die", once={"type": "string"}),
+                    _tool("mishaps", log={"type": "string"}),
                     _tool("sleep", seconds={"type": "number"}),
                 ]
             },
@@ -79,6 +81,8 @@ class Lab:
             if not os.path.exists(once):
                 open(once, "w").close()
                 os._exit(9)
+        elif name == "mishaps":
+            mishaps(arguments["log"])
         elif name == "sleep":
             time.sleep(arguments["seconds"])
         return {"content": f"total {self.total}", "error": False}
@@ -93,3 +97,13 @@ class Lab:
         amount = int(task.rpartition("_")[2]) + 1
         call = {"name": "add", "arguments": {"amount": amount}}
         return {"calls": [call, call, call], "answer": "done", "commit": 2}
+
+
+def mishaps(log: str) -> None:
+    """What a machine may do in quick succession: it kills the member first, then the zygote, then nothing more."""
+    before = os.path.getsize(log) if os.path.exists(log) else 0
+    with open(log, "a") as file:
+        file.write(".")
+    if before < 2:
+        os.kill(os.getpid() if before == 0 else os.getppid(), signal.SIGKILL)
+        time.sleep(3600)

@@ -42,6 +42,26 @@ def test_world_that_died_once_is_run_again(lab: Any, kit: Any, tmp_path: Path) -
     assert (trial.outcome, trial.take, progress.superseded) == ("pass", 1, 1)
 
 
+def test_member_then_zygote_died_by_the_machine_s_doing(lab: Any, kit: Any, tmp_path: Path) -> None:
+    """The replay's world dies too, but with its zygote: nothing is said about the agent, and the trial is run again."""
+    log = {"log": str(tmp_path / "mishaps")}
+
+    def answer(number: int, request: dict[str, Any]) -> tuple[int, Any]:
+        if request["messages"][-1]["role"] == "user":
+            return 200, kit.completion(None, ("mishaps", log), ("add", {"amount": 3}))
+        return 200, kit.completion("done")
+
+    server = kit.ChatServer(answer)
+    with server.serving():
+        finished = lab.here("k=1", "benchmark.limit=1", *kit.LAB, *server.overrides, LAB_KEY=kit.KEY)
+    assert finished.code == 0, finished.err
+    assert (tmp_path / "mishaps").read_text() == "...", "the trial, its replay, the second take"
+    first, second = lab.only().rows("trial")
+    assert (first["outcome"], first["cause"]) == ("invalid", "worker")
+    assert first["detail"].endswith("with its zygote")
+    assert (second["outcome"], second["take"]) == ("pass", 1)
+
+
 def test_tool_that_hangs_each_time_has_failed(lab: Any, kit: Any) -> None:
     server = kit.ChatServer(lambda n, request: (200, kit.completion(None, ("sleep", {"seconds": 3600}))))
     with server.serving():

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from xspec.benchmarks import BENCHMARKS, Launch, frames
 from xspec.benchmarks.zygote_process import MemberLink, ZygoteProcess
-from xspec.errors import SpecError, WorkerDied, WorkerHung
+from xspec.errors import SpecError, WorkerDied, WorkerHung, ZygoteDied
 
 DESCRIBE_TIMEOUT_S = 120.0
 SOLUTIONS_TIMEOUT_S = 600.0
@@ -192,5 +192,9 @@ async def _ask(
             f"the worker did not answer {message['verb']!r} {whose} within {timeout_s:g} s and was killed"
         ) from None
     except EOFError:
-        status = await zygote.how_it_ended(link)
-        raise WorkerDied(f"the worker died during {message['verb']!r} {whose} ({status})") from None
+        died = f"the worker died during {message['verb']!r} {whose}"
+        try:
+            status = await zygote.how_it_ended(link)
+        except ZygoteDied:
+            raise ZygoteDied(f"{died}, with its zygote") from None
+        raise WorkerDied(f"{died} ({status})") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from xspec.benchmarks import Launch, frames
-from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung
+from xspec.errors import SpecError, WorkerError, WorkerHung, ZygoteDied
 
 START_TIMEOUT_S = 180.0
 FORK_TIMEOUT_S = 60.0
@@ -136,7 +136,7 @@ class ZygoteProcess:
         return self._dispatcher is not None and not self._dispatcher.done()
 
     async def fork(self) -> MemberLink:
-        """A fresh member. Raises WorkerDied if the zygote is gone."""
+        """A fresh member. Raises ZygoteDied if the zygote is gone."""
         self._last_number += 1
         number = self._last_number
         ours, theirs = socket.socketpair()
@@ -166,15 +166,18 @@ class ZygoteProcess:
         self._kill(link.number)
 
     async def how_it_ended(self, link: MemberLink) -> str:
-        """Discards a member that broke off and says how it ended, for the message to the user."""
+        """Discards a member that broke off and says how it ended, for the message to the user.
+
+        Raises ZygoteDied if the zygote is gone: a living one always answers, for it reaps its members itself.
+        """
         link.close()
-        reply = self._kill(link.number)
-        if reply is None:
+        if link.number not in self._members:
             return "it was gone already"
+        self._members.remove(link.number)
         try:
             async with asyncio.timeout(END_TIMEOUT_S):
-                return str((await reply)["status"])
-        except (TimeoutError, WorkerDied):
+                return str((await self._request("kill", link.number, "ended"))["status"])
+        except TimeoutError:
             return "how is not known"
 
     async def aclose(self) -> None:
@@ -197,14 +200,11 @@ class ZygoteProcess:
                 self._process.wait()
             self._log.close()
 
-    def _kill(self, number: int) -> "asyncio.Future[frames.Message] | None":
-        """The future says how the member ended. None if that was asked before, or nobody is left to ask."""
-        if number not in self._members:
-            return None
-        self._members.remove(number)
-        with suppress(WorkerDied):
-            return self._request("kill", number, "ended")
-        return None
+    def _kill(self, number: int) -> None:
+        if number in self._members:
+            self._members.remove(number)
+            with suppress(ZygoteDied):
+                self._request("kill", number, "ended")
 
     def _request(
         self, verb: str, number: int, reply: str, fds: list[int] | None = None
@@ -213,11 +213,11 @@ class ZygoteProcess:
         can't go through a stream. The future gets the answer.
         """
         if not self.alive:
-            raise WorkerDied(f"the zygote ended{self._said()}")
+            raise ZygoteDied(f"the zygote ended{self._said()}")
         try:
             socket.send_fds(self._control, [frames.encode({verb: number})], fds or [])
         except OSError as error:
-            raise WorkerDied(f"the zygote takes no more requests: {error.strerror}{self._said()}") from None
+            raise ZygoteDied(f"the zygote takes no more requests: {error.strerror}{self._said()}") from None
         future: asyncio.Future[frames.Message] = asyncio.get_running_loop().create_future()
         future.add_done_callback(_retrieved)
         self._replies[reply, number] = future
@@ -236,7 +236,7 @@ class ZygoteProcess:
         finally:
             for future in self._replies.values():
                 if not future.done():
-                    future.set_exception(WorkerDied(f"the zygote ended{self._said()}"))
+                    future.set_exception(ZygoteDied(f"the zygote ended{self._said()}"))
 
     def _said(self) -> str:
         """`: ` and the last line of stderr that says something, or nothing."""

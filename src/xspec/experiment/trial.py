@@ -8,7 +8,7 @@ from typing import Any
 from xspec.agents import AGENTS
 from xspec.agents.offer import Offer
 from xspec.benchmarks.pool import WorkerPool
-from xspec.errors import WorkerDied, WorkerError, WorkerHung
+from xspec.errors import WorkerDied, WorkerError, WorkerHung, ZygoteDied
 from xspec.records.rows import AttemptEnded, AttemptStarted, Outcome, Place, Step, Trial
 from xspec.route.client import Route
 from xspec.route.conversation import Conversation, Pins
@@ -159,6 +159,8 @@ class TrialRunner:
                     return _End("fail", ending.how, ending.how, steps=ending.steps)
                 verdict = await world.judge(ending.answer, JUDGE_TIMEOUT_S)
                 return _judged(verdict, ending.steps)
+        except ZygoteDied:
+            raise
         except (WorkerDied, WorkerHung) as error:
             if acting and actions and await self._dies_again(given, begin.run, actions):
                 hung = isinstance(error, WorkerHung)
@@ -170,12 +172,15 @@ class TrialRunner:
     async def _dies_again(self, given: TrialInput, run: int, actions: list[dict[str, Any]]) -> bool:
         """Whether the stored actions break a fresh world too: then the agent's code did it, not the machine.
 
-        Raises WorkerError if there is no fresh world to be had, which says nothing about the agent.
+        Raises WorkerError if there is no fresh world to be had, or if it dies with its zygote: neither says anything
+        about the agent.
         """
         async with self.pool.world(given.task, run, open_timeout_s=OPEN_TIMEOUT_S) as world:
             try:
                 for action in actions:
                     await world.act(action, self.agent.tool_timeout_s)
+            except ZygoteDied:
+                raise
             except (WorkerDied, WorkerHung):
                 return True
         return False
