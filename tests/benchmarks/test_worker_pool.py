@@ -90,13 +90,16 @@ def test_worlds_are_acted_in_and_judged_and_members_are_reused() -> None:
 
 def test_no_more_worlds_are_open_than_there_are_members() -> None:
     async def scenario(pool: WorkerPool) -> None:
-        now, most, members = 0, 0, set()
+        now, most, members, full = 0, 0, set(), asyncio.Event()
 
         async def one(n: int) -> None:
             nonlocal now, most
             async with pool.world(f"tiny.{n}", 0, open_timeout_s=5) as world:
                 now += 1
                 most = max(most, now)
+                if now == 3:
+                    full.set()
+                await full.wait()  # else a quick member might serve two before the third is there
                 members.add((await pids(world))[0])
                 assert (await add_three(world))["passed"] is True
                 now -= 1

@@ -19,8 +19,9 @@ class Launch:
     """How the worker of a benchmark is started: its file (see xspec.benchmarks.protocol), the packages that
     decide what it says, and the interpreter, which is that of `environment` if it has one of its own.
 
-    `variables` are read by the benchmark and passed through. A member serves `worlds_per_member` worlds and is
-    then replaced (None: as many as there are). With `keeps_output` each trial gives its world a folder of its own.
+    `variables` are read by the benchmark and passed through; `data` are a variable and a folder below the one it names,
+    whose files the manifest depends on. A member serves `worlds_per_member` worlds and is then replaced (None: as many
+    as there are). With `keeps_output` each trial gives its world a folder of its own (protocol.CodeBenchmark).
     """
 
     module: Path
@@ -28,6 +29,7 @@ class Launch:
     interpreter: str = sys.executable
     environment: str | None = None
     variables: tuple[str, ...] = ()
+    data: tuple[str, str] | None = None
     worlds_per_member: int | None = None
     keeps_output: bool = False
 
@@ -51,6 +53,15 @@ class Launch:
 
 BENCHMARKS: dict[str, Launch] = {
     "agentdojo": Launch(_HERE / "agentdojo.py", packages=("agentdojo", "pydantic")),
+    "appworld": Launch(
+        _HERE / "appworld.py",
+        packages=("appworld",),
+        environment="appworld",
+        variables=("APPWORLD_ROOT",),
+        data=("APPWORLD_ROOT", "data"),
+        worlds_per_member=1,
+        keeps_output=True,
+    ),
     "choices": Launch(_HERE / "choices.py"),
 }
 
@@ -68,4 +79,15 @@ def package_fingerprint(kind: str) -> str:
         state.update(f"{name}=={launch.version(name)}".encode())
     for name in launch.variables:
         state.update(f"{name}={os.environ.get(name)}".encode())
+    if launch.data is not None and (root := os.environ.get(launch.data[0])):
+        _stamp(Path(root).expanduser() / launch.data[1], state)
     return state.hexdigest()
+
+
+def _stamp(folder: Path, state: "hashlib._Hash") -> None:
+    """Sizes and times of all files below a folder: changed data are asked for anew, and then judged by content."""
+    for path, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(files):
+            found = os.stat(os.path.join(path, name))
+            state.update(f"{path}/{name} {found.st_size} {found.st_mtime_ns}\n".encode())

@@ -1,13 +1,14 @@
 """A pool of worker members that serve worlds, each replaced when it dies or hangs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from xspec.benchmarks import BENCHMARKS, Launch, frames
+from xspec.benchmarks import BENCHMARKS, Launch, environments, frames
 from xspec.benchmarks.zygote_process import MemberLink, ZygoteProcess
 from xspec.errors import SpecError, WorkerDied, WorkerHung, ZygoteDied
 
@@ -19,13 +20,14 @@ CLOSE_TIMEOUT_S = 10.0
 class World:
     """One task's world in one member, until its context ends. WorkerDied and WorkerHung end it earlier."""
 
-    def __init__(self, task: str, link: MemberLink, zygote: ZygoteProcess) -> None:
+    def __init__(self, task: str, link: MemberLink, zygote: ZygoteProcess, folder: Path | None) -> None:
         self._task = task
         self._link = link
         self._zygote = zygote
+        self._folder = folder
 
     async def act(self, action: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """`{"content", "error"}`: what a tool call `{"name", "arguments"}` or `{"code"}` gave."""
+        """What a tool call `{"name", "arguments"}` or a block `{"code"}` gave (protocol.Observation)."""
         try:
             observation = await self._ask({"verb": "act", "action": dict(action)}, timeout_s)
         except frames.FrameError as error:
@@ -33,8 +35,19 @@ class World:
         return dict(observation)
 
     async def judge(self, answer: str, timeout_s: float) -> dict[str, Any]:
-        """`{"passed", "detail"}`: the benchmark's verdict on the world as it is and the last answer."""
-        return dict(await self._ask({"verb": "judge", "answer": answer}, timeout_s))
+        """`{"passed", "detail"}`: the benchmark's verdict on the world as it is and the last answer.
+
+        What a world kept in its folder is judged by a fresh member: in that of the world a model's code has run.
+        """
+        message = {"verb": "judge", "answer": answer}
+        if self._folder is None:
+            return dict(await self._ask(message, timeout_s))
+        message |= {"task": self._task, "folder": str(self._folder)}
+        link = await self._zygote.fork()
+        try:
+            return dict(await _ask(self._zygote, link, message, timeout_s, f"of {self._task}"))
+        finally:
+            self._zygote.discard(link)
 
     async def _ask(self, message: frames.Message, timeout_s: float) -> Any:
         return await _ask(self._zygote, self._link, message, timeout_s, f"of {self._task}")
@@ -91,6 +104,22 @@ class WorkerPool:
             if self._zygote is not None:
                 await self._zygote.aclose()
 
+    @property
+    def confinement(self) -> str | None:
+        """What this system enforces on the worlds' processes; None if they run no code written by a model."""
+        return self._zygote.confinement if self._zygote and self._launch.keeps_output else None
+
+    def surroundings(self) -> dict[str, str]:
+        """What a result may depend on beside the manifest: the environment's interpreter and pins, the confinement."""
+        made = environments.record(self._launch.environment) if self._launch.environment else None
+        found = {name: str(made[name]) for name in ("python", "requirements")} if made else {}
+        return found | ({"confinement": self.confinement} if self.confinement else {})
+
+    @property
+    def keeps_output(self) -> bool:
+        """Whether each world wants a folder of its own."""
+        return self._launch.keeps_output
+
     async def describe(self) -> dict[str, Any]:
         """The task manifest (xspec.benchmarks.protocol.Manifest), asked for once and then kept."""
         if self._manifest is None:
@@ -102,20 +131,41 @@ class WorkerPool:
         return dict(await self._ask_once({"verb": "solutions"}, SOLUTIONS_TIMEOUT_S))
 
     @asynccontextmanager
-    async def world(self, task: str, run: int, *, open_timeout_s: float) -> AsyncIterator[World]:
-        """A fresh world, in the first member that is free. The wait for one has no limit, the opening has."""
-        async with self._free:
-            zygote, link = await self._opened(task, run, open_timeout_s)
-            self._open.add(link)
-            try:
-                yield World(task, link, zygote)
-            finally:
-                self._open.discard(link)
-                await self._take_back(zygote, link, task)
+    async def world(
+        self, task: str, run: int, *, open_timeout_s: float, folder: Path | None = None
+    ) -> AsyncIterator[World]:
+        """A fresh world, in the first member that is free. The wait for one has no limit, the opening has.
 
-    async def _opened(self, task: str, run: int, timeout_s: float) -> tuple[ZygoteProcess, MemberLink]:
+        What a benchmark keeps of its worlds goes to `folder`, which is empty, or to one that goes with the world.
+        """
+        with self._kept_in(folder) as kept:
+            async with self._free:
+                zygote, link = await self._opened(task, run, kept, open_timeout_s)
+                self._open.add(link)
+                try:
+                    yield World(task, link, zygote, kept)
+                finally:
+                    self._open.discard(link)
+                    await self._take_back(zygote, link, task)
+
+    @contextmanager
+    def _kept_in(self, folder: Path | None) -> Iterator[Path | None]:
+        if not self._launch.keeps_output:
+            yield None
+        elif folder is not None:
+            yield folder
+        else:
+            # A member that was killed may still end while its folder is removed.
+            with tempfile.TemporaryDirectory(prefix="xspec-world-", ignore_cleanup_errors=True) as made:
+                yield Path(made)
+
+    async def _opened(
+        self, task: str, run: int, folder: Path | None, timeout_s: float
+    ) -> tuple[ZygoteProcess, MemberLink]:
         """A member that idled may have died unseen; then a fresh one gets the world."""
-        message = {"verb": "open", "task": task, "run": run}
+        message: dict[str, Any] = {"verb": "open", "task": task, "run": run}
+        if folder is not None:
+            message["folder"] = str(folder)
         while True:
             zygote = await self._running_zygote()
             reused = self._idle_member(zygote)
@@ -130,6 +180,7 @@ class WorkerPool:
                 zygote.discard(link)
                 raise
             else:
+                link.worlds += 1
                 return zygote, link
 
     def _idle_member(self, zygote: ZygoteProcess) -> MemberLink | None:
@@ -141,7 +192,8 @@ class WorkerPool:
         return None
 
     async def _take_back(self, zygote: ZygoteProcess, link: MemberLink, task: str) -> None:
-        if link.usable and zygote is self._zygote and not self._closed:
+        used_up = link.worlds == self._launch.worlds_per_member
+        if link.usable and zygote is self._zygote and not self._closed and not used_up:
             try:
                 await _ask(zygote, link, {"verb": "close"}, CLOSE_TIMEOUT_S, f"of {task}")
             except (WorkerDied, WorkerHung):

@@ -13,11 +13,16 @@ Requests to a member, and the `ok` of its answers:
     {"verb": "judge", "answer": …}              Verdict
     {"verb": "close"}                           null
 
+A benchmark whose worlds run code written by a model (`keeps_output` in its Launch) is a CodeBenchmark: `open` and
+`judge` then have `folder`, a folder of the trial's own, `judge` has the `task`, and goes to a member of its own.
+
 An answer without `ok` has `error`, one line, and `input: true` where the user's input is to blame.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict
+
+from xspec.benchmarks.confinement import Needs
 
 CODE_TOOLSET = "code"
 """The toolset, empty, of tasks that are acted in by blocks of code instead of tool calls."""
@@ -25,6 +30,10 @@ CODE_TOOLSET = "code"
 
 class BadInput(Exception):
     """A version, split, setting or task that the benchmark does not have. The message says which it has."""
+
+
+class WorldBroke(Exception):
+    """The world cannot go on, and nothing the agent did is to blame: the trial becomes invalid."""
 
 
 class TaskEntry(TypedDict):
@@ -61,6 +70,10 @@ class Solution(TypedDict):
     calls: list[dict[str, Any]]
     answer: str
     commit: int
+    give_up: NotRequired[dict[str, Any]]
+    """The action by which an agent declares that it failed, where there is one; after it the task is not passed."""
+    detour: NotRequired[dict[str, Any]]
+    """An action that changes nothing."""
 
 
 class Observation(TypedDict):
@@ -68,6 +81,10 @@ class Observation(TypedDict):
 
     content: str
     error: bool
+    done: NotRequired[bool]
+    """Whether the agent has by now declared that it is done."""
+    calls: NotRequired[list[dict[str, Any]]]
+    """The API calls (`name`, `arguments`) that a block of code made, in order."""
 
 
 class Verdict(TypedDict):
@@ -91,5 +108,31 @@ class Benchmark(Protocol):
 
     def close(self) -> None:
         """Lets go of the world."""
+
+    def solution(self, task: str) -> Solution | None: ...
+
+
+class CodeBenchmark(Protocol):
+    """One whose worlds run code written by a model.
+
+    The member that opens a world is confined first and serves no other. It keeps what was done in the trial's folder;
+    a fresh member, in which no such code ran, judges what was kept: so code cannot reach the verdict otherwise.
+    """
+
+    def describe(self) -> Manifest: ...
+
+    def needs(self, task: str, folder: str, *, judging: bool) -> Needs:
+        """What a member may use from here on, to open and act, or to judge. Raises BadInput for an unknown task."""
+
+    def open(self, task: str, run: int, folder: str) -> None:
+        """Begins a fresh world of this task. Runs confined."""
+
+    def act(self, action: Mapping[str, Any]) -> Observation:
+        """Raises WorldBroke if it was not the action's fault that it failed."""
+
+    def judge(self, task: str, folder: str, answer: str) -> Verdict:
+        """The verdict on what a world kept in the folder. Runs confined, where no world was opened."""
+
+    def close(self) -> None: ...
 
     def solution(self, task: str) -> Solution | None: ...

@@ -2,7 +2,7 @@
 
 It answers on the control socket, one frame a request:
 
-    {"version", "split", "settings"}     first of all: load the benchmark  ->  {"ready": pid}
+    {"version", "split", "settings"}     first of all: load the benchmark  ->  {"ready": pid, "confinement": "…"}
     {"fork": n} with a socket attached   fork member n on that socket      ->  {"forked": n}
     {"kill": n}                          end member n, if it still lives   ->  {"ended": n, "status": "…"}
 
@@ -26,6 +26,7 @@ from types import FrameType
 from typing import Any
 
 from xspec.benchmarks import frames, member
+from xspec.benchmarks.confinement import enforced
 from xspec.benchmarks.protocol import BadInput, Benchmark
 
 OBSERVATION_CHARS = 50_000
@@ -54,7 +55,7 @@ def serve(control: socket.socket, module: Path) -> None:
     # fork.
     gc.collect()
     gc.freeze()
-    frames.write_frame(control, {"ready": os.getpid()})
+    frames.write_frame(control, {"ready": os.getpid(), "confinement": enforced()})
     _serve_forks(control, benchmark, limit)
 
 

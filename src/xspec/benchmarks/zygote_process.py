@@ -26,6 +26,7 @@ class MemberLink:
 
     def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.number = number
+        self.worlds = 0
         self.in_step = True
         self._reader = reader
         self._writer = writer
@@ -70,6 +71,7 @@ class ZygoteProcess:
         self._control = control
         self._log = log
         self._log_start = log_start
+        self.confinement: str | None = None
         self._last_number = 0
         self._members: set[int] = set()
         self._replies: dict[tuple[str, int], asyncio.Future[frames.Message]] = {}
@@ -129,6 +131,7 @@ class ZygoteProcess:
             if answer["input"]:
                 raise SpecError(answer["error"])
             raise WorkerError(f"the benchmark could not be loaded: {answer['error']}")
+        self.confinement = answer["confinement"]
         self._dispatcher = asyncio.create_task(self._dispatch(reader))
 
     @property

@@ -151,7 +151,14 @@ async def _carry_out(executions: Sequence[ArmExecution], store: Store, launcher:
         for execution in executions:
             pool = resources.pool(execution.spec)
             route = resources.route(execution)
-            runner = TrialRunner(execution.spec.agent, route, pool, execution.record_step, execution.tally)
+            runner = TrialRunner(
+                execution.spec.agent,
+                route,
+                pool,
+                execution.record_step,
+                execution.tally,
+                execution.folder.begin_world_folder,
+            )
             arms.append(_Arm(execution, trial_inputs(store, execution.spec), runner))
         for execution in executions:  # only now, when nothing of any arm can be wrong any more
             execution.begin_stint()

@@ -100,7 +100,7 @@ class Resources:
         if digest_of(canonical_bytes(manifest)) != benchmark.manifest:
             raise UserError(_changed_manifest(self._store.json_blob(benchmark.manifest), manifest))
         self._pools[key] = pool
-        self._packages[key] = manifest["package"]
+        self._packages[key] = {**manifest["package"], **pool.surroundings()}
 
     def _log(self, name: str) -> Path:
         """Where a process started for these executions writes its complaints: the first execution's folder."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from xspec.agents import AGENTS
@@ -74,13 +75,16 @@ class _End:
 
 @dataclass(slots=True)
 class TrialRunner:
-    """Runs the trials of one arm. `record_step` and `tally` connect it to the journal."""
+    """Runs the trials of one arm. `record_step` and `tally` connect it to the journal; `world_folder` makes the
+    folder of a (run, task, take), for benchmarks that keep what happened in their worlds.
+    """
 
     agent: AgentSpec
     route: Route
     pool: WorkerPool
     record_step: Callable[[Step], None]
     tally: Callable[[int, str, int], Tally]
+    world_folder: Callable[[int, str, int], Path] | None = None
 
     async def run(self, given: TrialInput, run: int, take: int) -> tuple[Trial, bool]:
         """The finished trial, and whether a broken worker made it invalid (then it may be run again once).
@@ -142,7 +146,10 @@ class TrialRunner:
 
         acting = True
         try:
-            async with self.pool.world(given.task, begin.run, open_timeout_s=OPEN_TIMEOUT_S) as world:
+            folder = self._folder(begin)
+            async with self.pool.world(
+                given.task, begin.run, open_timeout_s=OPEN_TIMEOUT_S, folder=folder
+            ) as world:
                 ending = await AGENTS[self.agent.kind].play(
                     self.agent,
                     given.instruction,
@@ -168,6 +175,14 @@ class TrialRunner:
                     "fail", "tool_timeout" if hung else "killed_world", "world_broke", detail=str(error)
                 )
             raise
+
+    def _folder(self, place: Place) -> Path | None:
+        if self.world_folder is None or not self.pool.keeps_output:
+            return None
+        try:
+            return self.world_folder(place.run, place.task, place.take)
+        except OSError as error:
+            raise WorkerError(f"the world's folder cannot be made: {error.strerror}") from None
 
     async def _dies_again(self, given: TrialInput, run: int, actions: list[dict[str, Any]]) -> bool:
         """Whether the stored actions break a fresh world too: then the agent's code did it, not the machine.

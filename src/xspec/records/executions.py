@@ -5,8 +5,10 @@ executions/ex-20261130T215900-1a2b3c4d/
     lease               held while a process works on it
     lock-1.json         environment of stint 1 (later stints: lock-2.json, …)
     journal-1.jsonl     rows of stint 1
+    worlds/0/TASK~0/    what the world of run 0, task TASK, take 0 kept, where the benchmark keeps something
 """
 
+import itertools
 import json
 import secrets
 import time
@@ -98,6 +100,19 @@ class ExecutionFolder:
             ) from None
         assert isinstance(data, dict)
         return data
+
+    def world_folder(self, run: int, task: str, take: int) -> Path:
+        """Where a benchmark that keeps what happened in its worlds does so for this take of a trial."""
+        return self.path / "worlds" / str(run) / f"{task}~{take}"
+
+    def begin_world_folder(self, run: int, task: str, take: int) -> Path:
+        """Makes that folder. What a killed process left there without a row in the journal is moved beside it."""
+        folder = self.world_folder(run, task, take)
+        if folder.exists():
+            beside = (folder.with_name(f"{folder.name}.abandoned{n}") for n in itertools.count())
+            folder.rename(next(path for path in beside if not path.exists()))
+        folder.mkdir(parents=True)
+        return folder
 
     def replayed(self) -> tuple[int, int] | None:
         """(identical, all) of the last replay of the whole execution (see xspec.experiment.replay); None if none."""
