@@ -40,6 +40,27 @@ def task_values(outcomes, k, invalid_as_fail=False):
     return found
 
 
+def goals(outcomes, scenarios, sizes, invalid_as_fail=False):
+    """Complete scenarios, and their mean over runs of the share of tasks, and of whole scenarios, that pass."""
+    if not any(code >= 2 for row in outcomes for code in row):
+        return [], None, None
+    complete = []
+    for scenario in sorted(set(scenarios)):
+        tasks = [task for task, label in enumerate(scenarios) if label == scenario]
+        codes = [row[task] for row in outcomes for task in tasks]
+        if len(tasks) == sizes[tasks[0]] and min(codes) >= (1 if invalid_as_fail else 2):
+            complete.append(tasks)
+    if not complete:
+        return [], None, None
+    task_shares, scenario_shares = [], []
+    for row in outcomes:
+        passed = [[row[task] == 3 for task in tasks] for tasks in complete]
+        flat = [one for tasks in passed for one in tasks]
+        task_shares.append(sum(flat) / len(flat))
+        scenario_shares.append(sum(all(tasks) for tasks in passed) / len(passed))
+    return complete, sum(task_shares) / len(outcomes), sum(scenario_shares) / len(outcomes)
+
+
 def by_cluster(values, labels):
     """Lists of values by cluster, clusters in sorted order."""
     groups = defaultdict(list)

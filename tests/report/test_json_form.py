@@ -38,6 +38,7 @@ ARM_KEYS = [
     "held",
     "figures",
     "by_group",
+    "goal_completion",
     "reconciliation",
     "failures",
     "runs",

@@ -214,3 +214,25 @@ def test_a_store_that_can_only_be_read_is_left_as_it_is(
     monkeypatch.setattr(os, "access", lambda *_: False)
     project_tables_of(maker.store)
     assert not parquet_folder(folder).exists()
+
+
+def test_scenarios_are_those_of_the_chosen_tasks(maker: Any) -> None:
+    """The manifest has another scenario, none of whose tasks was chosen."""
+    tasks = ["banking.user_task_0", "slack.user_task_1"]
+    manifest = {
+        "tasks": [
+            {"id": tasks[0], "cluster": "x", "difficulty": "1"},
+            {"id": tasks[1], "cluster": "x", "difficulty": "1"},
+            {"id": "other", "cluster": "y", "difficulty": "2"},
+        ]
+    }
+    maker.plain["benchmark"]["manifest"] = maker.store.put_blob(json.dumps(manifest).encode())
+    maker.plain["benchmark"]["tasks"] = tasks
+    folder = maker.execution(["+-", "++"])
+    project_tables(maker.store, folder)
+    rows = read_summary(folder, "metrics")
+    goals = {(r["run"], r["name"]): r["value"] for r in rows if r["name"].split("_")[0] in ("tgc", "sgc")}
+    assert goals[None, "tgc_pct"] == 75
+    assert goals[None, "sgc_pct"] == 50
+    assert [goals[run, "sgc_pct"] for run in (0, 1)] == [0, 100]
+    assert {r["value"] for r in rows if r["name"] == "scenarios_complete"} == {1}

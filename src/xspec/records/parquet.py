@@ -153,7 +153,7 @@ def _write_set(store: Store, folder: ExecutionFolder, stint: int) -> StintCounts
         "arm": info.arm,
         "stint": stint,
     }
-    rows = StintRows(origin, _strata(store, store.spec(info.spec_id).benchmark.manifest))
+    rows = StintRows(origin, strata(store, store.spec(info.spec_id).benchmark.manifest))
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(
@@ -196,8 +196,8 @@ def _sizes_of(projected: Mapping[str, Mapping[str, int]]) -> dict[int, int]:
     return {int(stint): counts["journal_bytes"] for stint, counts in projected.items()}
 
 
-def _strata(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
-    """Cluster, stratum and difficulty by task. A store whose manifest is gone can still be projected."""
+def strata(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
+    """Cluster, stratum and difficulty of every task of the manifest. A store that lost it can still be projected."""
     path = store.blob_path(manifest)
     return _strata_of(path) if path.exists() else {}
 

@@ -1,5 +1,6 @@
 """Execution records put through the analysis: one arm, and a group of arms."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -12,13 +13,14 @@ from xspec.analysis.attribution import attribution_of
 from xspec.analysis.chains import divergence_of
 from xspec.analysis.compare import compare_arms
 from xspec.analysis.factorial import CELLS, FactorialEffect, factorial
+from xspec.analysis.goal_completion import goal_completion, goal_completion_by_group
 from xspec.analysis.invalid_share import compare_invalid
 from xspec.analysis.outliers import review_runs
 from xspec.analysis.resampling import cluster_numbers
 from xspec.analysis.trajectory import LEVELS, StepTaken, encode
 from xspec.report.execution_record import ExecutionRecord
 from xspec.report.failures import failures
-from xspec.report.statistics import ArmStatistics, GroupStatistics, Pair, Reconciliation
+from xspec.report.statistics import ArmStatistics, GoalFigures, GroupStatistics, Pair, Reconciliation
 
 Table = NDArray[np.int64]
 _DIVIDED_BY = ("stratum", "difficulty")
@@ -40,6 +42,7 @@ def analyse_arm(chosen: ExecutionRecord, others: Sequence[ExecutionRecord]) -> A
     return ArmStatistics(
         estimates=arm_figures(table, spec.k, clusters),
         groups=_by_group(chosen, table, clusters),
+        goals=_goals(chosen, table, clusters),
         noise=run_noise(table, spec.k),
         review=review_runs(table, retries.tolist(), tokens.tolist()),
         failures=failures(chosen.trials),
@@ -127,13 +130,29 @@ def _by_group(
     """Groups of tasks by each of the two properties that is known and divides them."""
     found = {}
     for name in _DIVIDED_BY:
-        labels = [
-            record.task_info.get(task, {}).get(name) or "unknown" for task in record.spec.benchmark.tasks
-        ]
+        labels = _labels(record, name)
         if len(set(labels)) > 1:
             by_label = figures_by_group(table, record.spec.k, labels, clusters)
             found[name] = dict(sorted(by_label.items()))
     return found
+
+
+def _labels(record: ExecutionRecord, name: str) -> list[str]:
+    return [record.task_info.get(task, {}).get(name) or "unknown" for task in record.spec.benchmark.tasks]
+
+
+def _goals(record: ExecutionRecord, table: Table, clusters: NDArray[np.str_]) -> GoalFigures | None:
+    """The manifest tells how many tasks a scenario has, also those that the spec left out."""
+    sizes_of = Counter(row.get("cluster") or task for task, row in record.task_info.items())
+    sizes = [sizes_of.get(cluster, 1) for cluster in clusters.tolist()]
+    valid = goal_completion(table, clusters, sizes)
+    as_fail = goal_completion(table, clusters, sizes, invalid_as_fail=True)
+    if valid is None or as_fail is None:
+        return None
+    difficulties = _labels(record, "difficulty")
+    by_difficulty = goal_completion_by_group(table, clusters, sizes, difficulties)
+    several = len(set(difficulties)) > 1
+    return GoalFigures(valid, as_fail, dict(sorted(by_difficulty.items())) if several else {})
 
 
 def _trajectories(record: ExecutionRecord) -> list[list[Sequence[StepTaken] | None]] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from xspec.report.goals import GOALS, goal_headings, goal_rows, has_goals
 from xspec.report.headline import headline, interval_text, p_number, points
 from xspec.report.html_figures import (
     arm_rows,
@@ -48,6 +49,9 @@ def _group(group: Group) -> dict[str, Any]:
         "remarks": sentences(group),
         "arms": arm_rows(group),
         "comparisons": comparison_rows(group),
+        "goals": {"head": goal_headings(group), "rows": goal_rows(group), "note": GOALS}
+        if has_goals(group)
+        else None,
         "effects": effect_rows(group),
         "by_group": group_rows(group),
         "divergence": divergence_bars(group),

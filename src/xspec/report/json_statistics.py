@@ -11,6 +11,7 @@ from xspec.analysis.contrast import Contrast
 from xspec.analysis.factorial import FactorialEffect
 from xspec.analysis.intervals import Estimate
 from xspec.analysis.reasons import Figure
+from xspec.report.goals import goals_data
 from xspec.report.model import Arm, Group
 from xspec.report.sentences import arm_names
 
@@ -44,6 +45,7 @@ def arm_statistics(arm: Arm) -> dict[str, Any]:
             for by, groups in statistics.groups.items()
             for label, figures in groups.items()
         ],
+        "goal_completion": goals_data(arm),
         "reconciliation": {
             "agrees": counts.agrees,
             "trials_expected": counts.trials_expected,

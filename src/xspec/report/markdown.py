@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from xspec.report.goals import GOALS, goal_headings, goal_rows, has_goals
 from xspec.report.headline import headline, interval_text, p_number, points
 from xspec.report.html_figures import arm_rows, comparison_rows, effect_rows
 from xspec.report.model import Group, Report
@@ -66,6 +67,10 @@ def _group(group: Group) -> Iterator[str]:
     yield from _table(head, arms + references)
     yield f"{MARK.capitalize()}: {SETTING}; {SOURCE}."
     yield ""
+    if has_goals(group):
+        yield from _table(goal_headings(group), goal_rows(group))
+        yield GOALS
+        yield ""
     compared = [[row["name"], *_cells(row)] for row in effect_rows(group)]
     compared += [[f"{row['b']} against {row['a']}", *_cells(row)] for row in comparison_rows(group)]
     if compared:

@@ -9,6 +9,7 @@ from xspec.analysis.attribution import Attribution
 from xspec.analysis.chains import Divergence
 from xspec.analysis.compare import Comparison
 from xspec.analysis.factorial import FactorialEffect
+from xspec.analysis.goal_completion import GoalCompletion
 from xspec.analysis.invalid_share import InvalidShare
 from xspec.analysis.outliers import RunReview
 from xspec.analysis.trajectory import Level
@@ -41,14 +42,25 @@ class Reconciliation:
 
 
 @dataclass(frozen=True, slots=True)
+class GoalFigures:
+    """Task and scenario goal completion over valid trials and with invalid as failed; `by_difficulty` of valid ones."""
+
+    valid_only: GoalCompletion
+    invalid_as_fail: GoalCompletion
+    by_difficulty: Mapping[str, GoalCompletion]
+
+
+@dataclass(frozen=True, slots=True)
 class ArmStatistics:
     """Of the chosen execution. `groups` is by what divides the tasks (`stratum`, `difficulty`), then by value.
 
-    `divergence` and `attribution` are empty where no step is known. `aa` has each other complete execution, by id.
+    `goals` is None where clusters have one task each: then there are no scenarios. `divergence` and `attribution` are
+    empty where no step is known. `aa` has each other complete execution, by id.
     """
 
     estimates: ArmFigures
     groups: Mapping[str, Mapping[str, ArmFigures]]
+    goals: GoalFigures | None
     noise: RunNoise
     review: RunReview
     failures: tuple[CauseCount, ...]

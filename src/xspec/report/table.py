@@ -14,6 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from xspec.report.goals import GOALS, goal_columns, has_goals
 from xspec.report.headline import headline, p_number, points
 from xspec.report.model import Arm, Group, Report
 from xspec.report.sentence import Sentence
@@ -57,6 +58,7 @@ class _GroupPrinter:
             self._line(sentence.text, "bold yellow" if sentence.warning else "bold")
         self._console.print()
         self._figures()
+        self._goals()
         self._comparisons()
         for arm in self._group.arms:
             which = f"{self._names[arm.spec_id]}: {arm.spec_id}, execution {arm.chosen.execution_id}"
@@ -82,16 +84,27 @@ class _GroupPrinter:
 
     def _figures(self) -> None:
         scores, trials = _scores(self._group.k), _trials()
-        layouts = [[self._table(scores + trials)], [self._table(scores), self._table(trials)]]
-        fitting = next((layout for layout in layouts if all(map(self._fits, layout))), [])
-        for table in fitting:
-            self._console.print(table)
+        self._by_arm(scores + trials, [[scores + trials], [scores, trials]])
+
+    def _goals(self) -> None:
+        if has_goals(self._group):
+            columns = goal_columns(self._group)
+            self._by_arm(columns, [[columns]])
+            self._line(GOALS)
             self._console.print()
-        if fitting:
-            return
+
+    def _by_arm(self, columns: list[Column], layouts: list[list[list[Column]]]) -> None:
+        """The first layout whose tables fit, else a list for each arm."""
+        for layout in layouts:
+            tables = [self._table(of_table) for of_table in layout]
+            if all(map(self._fits, tables)):
+                for table in tables:
+                    self._console.print(table)
+                    self._console.print()
+                return
         for arm in self._group.arms:
             self._line(self._names[arm.spec_id], "bold")
-            for header, figure in scores + trials:
+            for header, figure in columns:
                 self._line(f"{' '.join(header.split())}: {figure(arm)}", indent="  ")
         self._console.print()
 

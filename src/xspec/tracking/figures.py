@@ -3,13 +3,17 @@
 MLflow allows neither `@` nor `^` in a name: Mean@5 is `mean_at_5_pct`, Pass^5 `pass_hat_5_pct`, Pass@5 `pass_at_5_pct`.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xspec.analysis.arm import ArmFigures, arm_figures
 from xspec.analysis.consistency import OutcomeCode
+from xspec.analysis.goal_completion import GoalCompletion, goal_completion, goal_completion_by_group
 from xspec.analysis.task_figures import Metric
 from xspec.records.parquet_rows import StintCounts
 from xspec.spec.models import ExperimentSpec
@@ -20,14 +24,56 @@ Trials = Sequence[Mapping[str, Any]]
 
 def figures_of(spec: ExperimentSpec, trials: Trials) -> ArmFigures:
     """Figures and intervals of the current trial rows. Rows that are no trial of the spec: the report refuses."""
+    table = _outcomes_of(spec, trials)
+    cluster = {trial["task"]: trial["cluster"] for trial in trials}
+    clusters = np.array([cluster.get(task) or task for task in spec.benchmark.tasks], dtype=np.str_)
+    return arm_figures(table, spec.k, clusters)
+
+
+def goal_figures(
+    spec: ExperimentSpec, trials: Trials, tasks: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """Task and scenario goal completion of the execution, and of each run. Empty where no cluster has several tasks.
+
+    `tasks` has cluster and difficulty of every task of the manifest, also of those that the spec left out.
+    """
+    rows = [tasks.get(task, {}) for task in spec.benchmark.tasks]
+    clusters = [row.get("cluster") or task for row, task in zip(rows, spec.benchmark.tasks, strict=True)]
+    sizes_of = Counter(row.get("cluster") or task for task, row in tasks.items())
+    sizes = [sizes_of.get(cluster, 1) for cluster in clusters]
+    table = _outcomes_of(spec, trials)
+    found = goal_completion(table, clusters, sizes)
+    if found is None:
+        return {}, [{} for _ in range(spec.k)]
+    named = _goals(found)
+    difficulties = [row.get("difficulty") or "unknown" for row in rows]
+    if len(set(difficulties)) > 1:
+        for label, figures in goal_completion_by_group(table, clusters, sizes, difficulties).items():
+            suffix = re.sub(r"\W", "_", label)
+            named |= {f"{name}_difficulty_{suffix}": value for name, value in _goals(figures).items()}
+    runs = [
+        {"tgc_pct": tgc, "sgc_pct": sgc}
+        for tgc, sgc in zip(found.run_tgc_pct, found.run_sgc_pct, strict=True)
+    ]
+    return named, runs or [{} for _ in range(spec.k)]
+
+
+def _goals(found: GoalCompletion) -> dict[str, float]:
+    named = {"tgc_pct": found.tgc.value, "sgc_pct": found.sgc.value}
+    for name, interval in (("tgc_pct", found.tgc.interval), ("sgc_pct", found.sgc.interval)):
+        named[f"{name}_ci95_low"] = None if interval is None else interval.low
+        named[f"{name}_ci95_high"] = None if interval is None else interval.high
+    given = {name: value for name, value in named.items() if value is not None}
+    return {**given, "scenarios_complete": float(found.complete)}
+
+
+def _outcomes_of(spec: ExperimentSpec, trials: Trials) -> NDArray[np.int64]:
     column = {task: i for i, task in enumerate(spec.benchmark.tasks)}
     table = np.full((spec.k, len(column)), OutcomeCode.MISSING, dtype=np.int64)
     for trial in trials:
         if trial["task"] in column and 0 <= trial["run"] < spec.k:
             table[trial["run"], column[trial["task"]]] = _CODES[trial["outcome"]]
-    cluster = {trial["task"]: trial["cluster"] for trial in trials}
-    clusters = np.array([cluster.get(task) or task for task in spec.benchmark.tasks], dtype=np.str_)
-    return arm_figures(table, spec.k, clusters)
+    return table
 
 
 def execution_figures(estimates: ArmFigures, trials: Trials, counts: StintCounts) -> dict[str, float]:

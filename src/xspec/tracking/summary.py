@@ -23,12 +23,13 @@ from xspec.records.parquet import (
     projecting,
     record_batch,
     stint_counts,
+    strata,
     whole_parquet,
 )
 from xspec.records.parquet_rows import microseconds
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store, write_whole
-from xspec.tracking.figures import execution_figures, figures_of, run_figures
+from xspec.tracking.figures import execution_figures, figures_of, goal_figures, run_figures
 from xspec.tracking.flat_spec import flat_spec
 from xspec.tracking.summary_columns import SUMMARY_LAYOUT, SUMMARY_TABLES
 
@@ -80,10 +81,11 @@ def _tables(store: Store, folder: ExecutionFolder) -> dict[str, list[dict[str, A
     trials = current_trials(folder)
     estimates = figures_of(spec, trials)
     figures = estimates.figures
+    goals, run_goals = goal_figures(spec, trials, strata(store, spec.benchmark.manifest))
     metrics: list[tuple[int | None, dict[str, float]]] = [
-        (None, execution_figures(estimates, trials, stint_counts(folder)))
+        (None, execution_figures(estimates, trials, stint_counts(folder)) | goals)
     ]
-    metrics += [(run, run_figures(spec, run, trials)) for run in range(spec.k)]
+    metrics += [(run, run_figures(spec, run, trials) | run_goals[run]) for run in range(spec.k)]
     return {
         "executions": [_execution(info, spec, trials, figures, len(folder.stints()))],
         "params": [
