@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -68,6 +68,12 @@ def spec_plain() -> dict[str, Any]:
         "guide": {"kind": "none"},
         "k": 5,
     }
+
+
+@pytest.fixture(scope="session")
+def make_plain() -> Callable[[], dict[str, Any]]:
+    """Makes the plain data of a valid spec, for fixtures of a wider scope."""
+    return spec_plain
 
 
 @pytest.fixture

@@ -27,8 +27,10 @@ def appworld_environment() -> Path:
 
 @pytest.fixture(scope="session")
 def appworld_run(appworld_environment: Path) -> Callable[..., str]:
-    """Runs AppWorld's interpreter with these arguments and variables; what it printed."""
-    return lambda *arguments, **variables: run_in(appworld_environment, [*map(str, arguments)], **variables)
+    """Runs AppWorld's interpreter with these arguments, input and variables; what it printed."""
+    return lambda *arguments, stdin="", **variables: run_in(
+        appworld_environment, [*map(str, arguments)], stdin, **variables
+    )
 
 
 @pytest.fixture(scope="session")
@@ -57,9 +59,11 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def run_in(python: Path, arguments: list[str], **variables: str) -> str:
+def run_in(python: Path, arguments: list[str], stdin: str = "", **variables: str) -> str:
     quiet = {"PYTHONDONTWRITEBYTECODE": "1"}  # else judging leaves compiled evaluations beside the data
     environ = {"PATH": os.environ["PATH"], **quiet, **environments.variables("appworld"), **variables}
-    done = subprocess.run([python, *arguments], env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, *arguments], env=environ, input=stdin, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

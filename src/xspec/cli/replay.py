@@ -8,7 +8,7 @@ from xspec.benchmarks.pool import WorkerPool
 from xspec.cli.parser import VerbParser
 from xspec.errors import StoreError
 from xspec.experiment.replay import UNREPLAYABLE, Replayed, Replayer, keep_result
-from xspec.records.executions import ExecutionFolder, executions_of
+from xspec.records.executions import ExecutionFolder, execution_named
 from xspec.records.rows import Trial
 from xspec.spec.store import Store
 
@@ -42,22 +42,19 @@ def main(arguments: list[str]) -> int:
 def _chosen(store: Store, what: str) -> tuple[ExecutionFolder, list[Trial], bool]:
     """The execution, its replayable trials (or the one named), and whether these are all."""
     execution, _, trial = what.partition("/")
-    found = [f for f in executions_of(store) if f.path.name.startswith(execution)]
-    if len(found) != 1:
-        how = "is not in" if not found else f"fits {len(found)} executions in"
-        raise StoreError(f"{execution!r} {how} {store.path}; `python -m xspec report` names them")
-    trials = [t for t in found[0].progress().trials.values() if t.ended not in UNREPLAYABLE]
+    folder = execution_named(store, execution)
+    trials = [t for t in folder.progress().trials.values() if t.ended not in UNREPLAYABLE]
     if not trial:
         if not trials:
-            raise StoreError(f"{found[0].path.name} has no finished trial to replay")
-        return found[0], trials, True
+            raise StoreError(f"{folder.path.name} has no finished trial to replay")
+        return folder, trials, True
     run, _, task = trial.partition("/")
     chosen = [t for t in trials if str(t.run) == run and t.task == task]
     if not chosen:
         raise StoreError(
             f"{what}: no such finished trial; name it EXECUTION/RUN/TASK, like {execution}/0/{trials[0].task}"
         )
-    return found[0], chosen, False
+    return folder, chosen, False
 
 
 async def _replay_all(store: Store, folder: ExecutionFolder, trials: Sequence[Trial]) -> list[Replayed]:

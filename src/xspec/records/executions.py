@@ -164,3 +164,12 @@ def executions_of(store: Store, spec_id: str | None = None) -> list[ExecutionFol
     kept = [(f.info, f) for f in found]
     kept = [pair for pair in kept if spec_id is None or pair[0].spec_id == spec_id]
     return [folder for _, folder in sorted(kept, key=lambda pair: (pair[0].began_at, pair[0].execution_id))]
+
+
+def execution_named(store: Store, beginning: str) -> ExecutionFolder:
+    """The execution whose id begins so. Raises StoreError if there is none, or more than one."""
+    found = [folder for folder in executions_of(store) if folder.path.name.startswith(beginning)]
+    if len(found) != 1:
+        how = "is not in" if not found else f"fits {len(found)} executions in"
+        raise StoreError(f"{beginning!r} {how} {store.path}; `python -m xspec report` names them")
+    return found[0]

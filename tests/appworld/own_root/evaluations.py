@@ -6,7 +6,7 @@ A requirement's text stands in the source and, as AppWorld wants it, in the test
 ANSWERED = "the answer is the known one"
 ONE_ALARM = "one alarm changed and nothing else"
 ALARM_OFF = "the named alarm is off"
-NO_ANSWER = "no answer is given"
+NO_ANSWER = "completion is declared, without an answer"
 NOTHING_ELSE = "nothing changed"
 ONLY_TASKS = "tasks changed and nothing else"
 CHORES_DONE = "exactly the asked tasks became completed"
@@ -24,7 +24,7 @@ def evaluate(test, public_data, private_data, main_user, models, ground_truth_an
 
 _NO_ANSWER = f"""
     with test("{NO_ANSWER}"):
-        test.case(answer, "in", [None, "<<NOT_GIVEN>>"])
+        test.case(answer, "==", None)
 """
 
 _ANSWERED = f"""

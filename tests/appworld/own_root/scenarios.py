@@ -18,7 +18,7 @@ def alarm_off(n: int) -> OwnTask:
         apps=("phone",),
         instruction=f'Switch off the alarm that I have labelled "{label}" and leave the others as they are.',
         evaluation=ev.ALARM,
-        requirements={ev.ONE_ALARM: False, ev.ALARM_OFF: False, ev.NO_ANSWER: True},
+        requirements={ev.ONE_ALARM: False, ev.ALARM_OFF: False, ev.NO_ANSWER: False},
         blocks=(
             log_in("phone"),
             f"""
@@ -76,7 +76,7 @@ def chores(n: int) -> OwnTask:
         apps=("todoist",),
         instruction=f'Mark each open task of {priority} priority in my project "{project}" as completed.',
         evaluation=ev.CHORES,
-        requirements={ev.ONLY_TASKS: False, ev.CHORES_DONE: False, ev.NO_ANSWER: True},
+        requirements={ev.ONLY_TASKS: False, ev.CHORES_DONE: False, ev.NO_ANSWER: False},
         blocks=(
             log_in("todoist"),
             f"""

@@ -1,0 +1,1 @@
+"""What is stored, in forms that other programs read: one file a target."""
