@@ -60,6 +60,8 @@ GROUP_KEYS = [
     "agent",
     "models",
     "simulated",
+    "protected",
+    "protection",
     "spec_ids",
     "headline",
     "remarks",
@@ -106,6 +108,7 @@ def test_keys_are_exactly_these_in_this_order(make: Any) -> None:
     assert list(data) == [
         "report_schema",
         "simulated",
+        "protected",
         "notice",
         "groups",
         "arms",
@@ -163,6 +166,7 @@ def test_empty_store() -> None:
     data = report_data(build_report([]))
     assert data.pop("report_schema") == 2
     assert data.pop("simulated") is False
+    assert data.pop("protected") is False
     assert data.pop("notice") is None
     assert {row["gap_pp"] for row in data.pop("published")} == {24.4, 12.0, 13.5}
     assert set(map(tuple, data.values())) == {()}

@@ -219,17 +219,17 @@ class Zygote:
             text=True,
         )
 
-    def project(self, store: Path) -> None:
+    def project(self, store: Path, *words: str) -> None:
         """What `run_tracking_process` does."""
-        ((code, said),) = self.at_once(store, 1)
+        ((code, said),) = self.at_once(store, 1, *words)
         if code:
             raise ProjectionFailed(f"MLflow could not be brought up to date ({said})")
 
-    def at_once(self, store: Path, count: int) -> list[tuple[int, str]]:
+    def at_once(self, store: Path, count: int, *words: str) -> list[tuple[int, str]]:
         """So many processes project one store; exit code and last line of each."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([str(store), count]) + "\n")
+        self._process.stdin.write(json.dumps([count, str(store), *words]) + "\n")
         self._process.stdin.flush()
         return [(code, said) for code, said in json.loads(self._process.stdout.readline())]
 

@@ -57,6 +57,31 @@ def test_an_execution_is_a_run_with_a_nested_run_for_each_run(maker: Any, databa
     assert params["benchmark.tasks"] == "banking.user_task_0, slack.user_task_1"
 
 
+def test_protected_texts_become_artifacts_only_when_asked_for(maker: Any, database: Any) -> None:
+    """The store keeps them; MLflow says why it does not."""
+    maker.plain["benchmark"]["kind"] = "appworld"
+    folder = maker.execution()
+    assert project_all(maker.store) == 1
+    assert database.tags_of(name_of(folder))["protected"] == "yes"
+    ((uri,),) = database.rows("SELECT artifact_uri FROM runs WHERE name = ?", name_of(folder))
+    there = Path(uri)
+
+    def texts() -> bytes:
+        return b"".join(path.read_bytes() for path in there.rglob("*") if path.is_file())
+
+    assert b"Do it." not in texts()
+    assert "licence" in (there / "PROTECTED.txt").read_text()
+    assert {p.name for p in (there / "parquet").iterdir()} >= {"attempts-1.parquet", "metrics.parquet"}
+    first = json.loads((there / "trajectories/run-0.json").read_text())[0]
+    assert (first["outcome"], first["steps"][0]["step"]) == ("pass", 0)
+    assert (folder.path / "parquet" / "steps-1.parquet").exists()
+    assert project_all(maker.store) == 0
+    assert project_all(maker.store, include_protected=True) == 1
+    assert b"Do it." in texts()
+    assert project_all(maker.store) == 0, "what the user let in stays"
+    assert project_all(maker.store, include_protected=True) == 0
+
+
 def test_the_artifacts_can_be_read(maker: Any, database: Any) -> None:
     folder = maker.execution()
     project_all(maker.store)

@@ -1,6 +1,6 @@
 """Imports MLflow once, then projects the store named on each line of standard input, in forks.
 
-`[store, how many at once]` comes in, `[[exit code, last line said], …]` goes out.
+`[how many at once, store, further words]` comes in, `[[exit code, last line said], …]` goes out.
 """
 
 import contextlib
@@ -15,23 +15,23 @@ import warm_mlflow  # noqa: F401 (imported before the first fork)
 from xspec.tracking.__main__ import main
 
 
-def project(store: str) -> tuple[int, str]:
+def project(store: str, *words: str) -> tuple[int, str]:
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         try:
-            code = main(store)
+            code = main(store, *words)
         except BaseException:
             traceback.print_exc()
             code = 1
     return code, (said.getvalue().strip().splitlines() or [""])[-1]
 
 
-def forked(store: str) -> tuple[int, int]:
+def forked(store: str, *words: str) -> tuple[int, int]:
     """Begins a projection; returns the child and the descriptor that its answer comes from."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(theirs, json.dumps(project(store)).encode())
+        os.write(theirs, json.dumps(project(store, *words)).encode())
         os._exit(0)
     os.close(theirs)
     return child, ours
@@ -48,6 +48,6 @@ def answer_of(child: int, ours: int) -> tuple[int, str]:
 if __name__ == "__main__":
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
-        store, count = json.loads(line)
-        begun = [forked(store) for _ in range(count)]
+        count, *given = json.loads(line)
+        begun = [forked(*given) for _ in range(count)]
         print(json.dumps([answer_of(*one) for one in begun]), file=answers, flush=True)

@@ -1,5 +1,6 @@
 """`python -m xspec project`: bring Parquet and MLflow up to date with the journals."""
 
+from xspec.benchmarks.protected import INCLUDE
 from xspec.cli.parser import VerbParser
 from xspec.records.executions import executions_of
 from xspec.report.sentences import nothing_stored
@@ -13,13 +14,16 @@ def main(arguments: list[str]) -> int:
         description="Brings Parquet and MLflow up to date with the journals. Nothing is logged twice.",
     )
     parser.add_argument("--store", default="mlruns", metavar="PATH")
+    parser.add_argument(
+        INCLUDE, action="store_true", help="give MLflow's artifacts also the texts that a licence protects"
+    )
     options = parser.parse_args(arguments)
     store = Store(options.store, create=False)
     there = len(executions_of(store))
     if not there:
         print(nothing_stored(options.store))
         return 0
-    done = project_all(store)
+    done = project_all(store, include_protected=options.include_protected)
     print(
         f"{there} executions in {options.store}; MLflow lacked {done} of them"
         if done

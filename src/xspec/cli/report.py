@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from xspec.benchmarks.protected import INCLUDE
 from xspec.cli.parser import VerbParser
 from xspec.cli.projection import bring_up_to_date
 from xspec.cli.say import say
@@ -13,6 +14,7 @@ from xspec.report.build import build_report
 from xspec.report.json_form import report_json
 from xspec.report.load import load_records
 from xspec.report.model import Report
+from xspec.report.protection import without_protected_texts
 from xspec.report.sentences import nothing_stored
 from xspec.report.table import print_report, report_text
 from xspec.report.write import write_text
@@ -42,6 +44,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--margin", type=float, metavar="D", help='points within which "no change" may be claimed'
     )
+    parser.add_argument(
+        INCLUDE,
+        action="store_true",
+        help="show the texts of tasks and trials also where a licence protects them",
+    )
     options = parser.parse_args(arguments)
     if options.last is not None and options.last < 1:
         raise UserError(f"--last {options.last}: give the number of executions, 1 or more")
@@ -52,6 +59,8 @@ def main(arguments: list[str]) -> int:
     ids = [store.find_spec_id(text) for text in options.spec] if options.spec else None
     records = load_records(store, spec_ids=ids, benchmark=options.benchmark, last=options.last)
     report = build_report(records, allow_differences=options.allow_differences, margin_pp=options.margin)
+    if not options.include_protected:
+        report = without_protected_texts(report)
     if options.output is not None:
         write_text(Path(options.output), _text(report, kind, options.store))
         say(f"wrote {options.output}")

@@ -20,6 +20,7 @@ from xspec.report.html_figures import (
 from xspec.report.html_records import drift_rows, failure_rows, lock_rows, spec_texts
 from xspec.report.html_tasks import grid_rows, task_views
 from xspec.report.model import Group, Report
+from xspec.report.protection import protection_notice
 from xspec.report.published import MARK, REFERENCES, SETTING, SOURCE
 from xspec.report.sentences import DASH, SIMULATED, arm_names, number, sentences
 
@@ -47,6 +48,7 @@ def _group(group: Group) -> dict[str, Any]:
         "names": names,
         "headline": headline(group),
         "remarks": sentences(group),
+        "protection": protection_notice(group),
         "arms": arm_rows(group),
         "comparisons": comparison_rows(group),
         "goals": {"head": goal_headings(group), "rows": goal_rows(group), "note": GOALS}

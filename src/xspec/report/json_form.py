@@ -10,6 +10,7 @@ from xspec.report.headline import headline
 from xspec.report.held import held
 from xspec.report.json_statistics import arm_statistics, comparisons, effects, intervals, invalid_shares
 from xspec.report.model import SCHEMA, Arm, ExecutionFigures, Group, Report
+from xspec.report.protection import is_protected, protection_notice
 from xspec.report.published import REFERENCES, reference_data
 from xspec.report.sentences import SIMULATED, sentences
 from xspec.report.write import write_text
@@ -20,6 +21,7 @@ def report_data(report: Report) -> dict[str, Any]:
     return {
         "report_schema": SCHEMA,
         "simulated": report.simulated,
+        "protected": any(is_protected(group) for group in report.groups),
         "notice": SIMULATED if report.simulated else None,
         "groups": [_group(group) for group in report.groups],
         "arms": [_arm(arm, group) for group in report.groups for arm in group.arms],
@@ -51,6 +53,8 @@ def _group(group: Group) -> dict[str, Any]:
         "agent": group.agent,
         "models": list(group.models),
         "simulated": group.simulated,
+        "protected": is_protected(group),
+        "protection": protection_notice(group),
         "spec_ids": [arm.spec_id for arm in group.arms],
         "headline": [sentence.text for sentence in headline(group)],
         "remarks": [

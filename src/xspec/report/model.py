@@ -72,7 +72,8 @@ class Arm:
 class Group:
     """Arms of one comparison: any two differ in factors alone and share a member.
 
-    Only on request they differ in more: then `differences` lists it, by the spec ids of each pair.
+    Only on request they differ in more: then `differences` lists it, by the spec ids of each pair. `texts_left_out`
+    says that protected texts were taken out (see xspec.report.protection).
     """
 
     index: int
@@ -86,6 +87,7 @@ class Group:
     arms: tuple[Arm, ...]
     statistics: GroupStatistics
     differences: tuple[tuple[str, str, tuple[FieldDiff, ...]], ...] = ()
+    texts_left_out: bool = False
 
     @property
     def simulated(self) -> bool:

@@ -37,6 +37,8 @@ def project_execution(
     folder: ExecutionFolder,
     mark: str,
     page: Callable[[Store, ExecutionFolder], str] | None = None,
+    *,
+    include_protected: bool = False,
 ) -> None:
     """Brings the execution's runs up to what its tables say. `mark` names the journals they were made from, `page`
     gives the HTML report that becomes the artifact `report.html`.
@@ -70,7 +72,7 @@ def project_execution(
     reached("parent logged")
     _project_runs(tracking, parent_id, execution, metrics, trials)
     with tempfile.TemporaryDirectory(prefix="xspec-artifacts-") as made:
-        write_artifacts(store, folder, Path(made))
+        write_artifacts(store, folder, Path(made), include_protected=include_protected)
         if page is not None:
             (Path(made) / "report.html").write_text(page(store, folder), encoding="utf-8")
         reached("artifacts made")
@@ -157,6 +159,7 @@ def _tags(execution: Mapping[str, Any]) -> dict[str, str]:
         "guide": execution["guide"],
         "route": execution["route"],
         "simulated": "yes" if execution["simulated"] else "no",
+        "protected": "yes" if execution["protected"] else "no",
     }
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from xspec.benchmarks.protected import INCLUDE, protection_of
 from xspec.errors import XspecError
 from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.records.parquet import journal_sizes
@@ -18,7 +19,7 @@ from xspec.spec.store import Store
 from xspec.tracking.database import projected_marks
 from xspec.tracking.summary import project_tables
 
-PROJECTION = 2
+PROJECTION = 3
 """Version of what MLflow is told. Raised when a run would say more or other than before."""
 
 _PASSED = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
@@ -39,15 +40,16 @@ def project_tables_of(store: Store) -> None:
         project_tables(store, folder)
 
 
-def project_all(store: Store) -> int:
+def project_all(store: Store, *, include_protected: bool = False) -> int:
     """Brings Parquet and MLflow up to date; returns how many executions MLflow lacked. Raises ProjectionFailed.
 
-    Executions that another process works on are left to it, as far as MLflow goes.
+    Executions that another process works on are left to it, as far as MLflow goes. Artifacts get the texts of
+    protected benchmarks only with `include_protected`; what has them once keeps them.
     """
     project_tables_of(store)
-    lacking = pending(store)
+    lacking = pending(store, include_protected=include_protected)
     if lacking:
-        run_tracking_process(store.path)
+        run_tracking_process(store.path, *([INCLUDE] if include_protected else []))
     return len(lacking)
 
 
@@ -57,8 +59,11 @@ def project(store: Store, folder: ExecutionFolder) -> None:
     project_all(store)
 
 
-def pending(store: Store) -> list[ExecutionFolder]:
-    """The executions that MLflow lacks or knows less of than their journals say, but those being worked on now."""
+def pending(store: Store, *, include_protected: bool = False) -> list[ExecutionFolder]:
+    """The executions that MLflow lacks or knows less of than their journals say, but those being worked on now.
+
+    With `include_protected` those whose protected texts were left out are among them.
+    """
     folders = executions_of(store) if os.access(store.path, os.W_OK) else []
     if not folders:
         return []
@@ -67,14 +72,31 @@ def pending(store: Store) -> list[ExecutionFolder]:
         folder
         for folder in folders
         if (sizes := journal_sizes(folder))
-        and (marks is None or marks.get(folder.path.name, "") not in (None, mark_of(sizes)))
+        and (
+            marks is None
+            or marks.get(folder.path.name, "")
+            not in (None, *_satisfying(store, folder, sizes, include_protected))
+        )
         and not is_held(folder.path / "lease")
     ]
 
 
-def mark_of(sizes: Mapping[int, int]) -> str:
-    """What a run in MLflow was made from: the projection's version and the size of each journal."""
-    return " ".join([f"v{PROJECTION}", *(f"{stint}:{size}" for stint, size in sorted(sizes.items()))])
+def mark_of(sizes: Mapping[int, int], *, with_protected: bool = False) -> str:
+    """What a run in MLflow was made from: the projection's version, the size of each journal, and whether protected
+    texts were put in.
+    """
+    journals = [f"{stint}:{size}" for stint, size in sorted(sizes.items())]
+    return " ".join([f"v{PROJECTION}", *journals, *(["protected"] if with_protected else [])])
+
+
+def _satisfying(
+    store: Store, folder: ExecutionFolder, sizes: Mapping[int, int], include_protected: bool
+) -> tuple[str, ...]:
+    """The marks with which nothing is lacking."""
+    if not include_protected:
+        return mark_of(sizes), mark_of(sizes, with_protected=True)
+    protected = protection_of(store.spec(folder.info.spec_id).benchmark.kind) is not None
+    return (mark_of(sizes, with_protected=protected),)
 
 
 def tracking_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -91,9 +113,9 @@ def tracking_environment(environ: Mapping[str, str] = os.environ) -> dict[str, s
     }
 
 
-def run_tracking_process(store: Path) -> None:
+def run_tracking_process(store: Path, *words: str) -> None:
     """Runs the MLflow part to its end. Raises ProjectionFailed with the last line it said."""
-    command = [sys.executable, "-m", "xspec.tracking", str(store)]
+    command = [sys.executable, "-m", "xspec.tracking", str(store), *words]
     done = subprocess.run(
         command,
         env=tracking_environment(),

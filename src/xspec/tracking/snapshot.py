@@ -9,17 +9,27 @@ from typing import Any
 
 import orjson
 
+from xspec.benchmarks.protected import left_out, protection_of
 from xspec.guides.rules import rules_for
 from xspec.records.executions import ExecutionFolder
 from xspec.records.parquet import current_trials, parquet_folder, read_rows
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
+_WITH_TEXTS = ("steps-", "trials-")
+"""Parquet tables with columns of text: messages and actions; verdicts and details."""
 
-def write_artifacts(store: Store, folder: ExecutionFolder, target: Path) -> None:
-    """Fills the empty folder `target` from the projected tables and the store's blobs."""
+
+def write_artifacts(
+    store: Store, folder: ExecutionFolder, target: Path, *, include_protected: bool = False
+) -> None:
+    """Fills the empty folder `target` from the projected tables and the store's blobs.
+
+    Where a licence protects the benchmark's texts, what holds them is left out unless it is to be included.
+    """
     spec_id = folder.info.spec_id
     spec = store.spec(spec_id)
+    protected = protection_of(spec.benchmark.kind) is not None and not include_protected
     (target / "spec.json").write_bytes(store.spec_bytes(spec_id))
     _write(target / "lock.json", [folder.lock(stint) for stint in folder.stints()])
     _write(target / "config_snapshot.json", config_snapshot(store, spec))
@@ -27,12 +37,17 @@ def write_artifacts(store: Store, folder: ExecutionFolder, target: Path) -> None
     _write(target / "usage.json", usage(folder, trials))
     (target / "trajectories").mkdir()
     for run, trajectories in run_trajectories(spec, folder, trials).items():
+        shown = [_without_texts(one) for one in trajectories] if protected else trajectories
         (target / "trajectories" / f"run-{run}.json").write_bytes(
-            orjson.dumps(trajectories, option=orjson.OPT_INDENT_2)
+            orjson.dumps(shown, option=orjson.OPT_INDENT_2)
         )
     (target / "parquet").mkdir()
     for path in parquet_folder(folder).glob("*.parquet"):
-        _link(path, target / "parquet" / path.name)
+        if not (protected and path.name.startswith(_WITH_TEXTS)):
+            _link(path, target / "parquet" / path.name)
+    if protected:
+        note = f"Texts of tasks and trials are {left_out(spec.benchmark.kind)} (`python -m xspec project`).\n"
+        (target / "PROTECTED.txt").write_text(f"{note}The store itself has them all.\n", encoding="utf-8")
 
 
 def config_snapshot(store: Store, spec: ExperimentSpec) -> dict[str, Any]:
@@ -105,6 +120,13 @@ def run_trajectories(
             }
         )
     return runs
+
+
+def _without_texts(trial: dict[str, Any]) -> dict[str, Any]:
+    """A trial of `run_trajectories` without what the benchmark, the agent or the verdict said."""
+    verdict = None if trial["verdict"] is None else {"passed": trial["verdict"].get("passed")}
+    steps = [{name: value for name, value in step.items() if name != "messages"} for step in trial["steps"]]
+    return {**trial, "detail": None, "verdict": verdict, "steps": steps}
 
 
 def _write(path: Path, value: Any) -> None:

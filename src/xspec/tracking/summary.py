@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from xspec.analysis.consistency import Consistency
+from xspec.benchmarks.protected import protection_of
 from xspec.errors import StoreError
 from xspec.records.executions import ExecutionFolder, ExecutionInfo
 from xspec.records.parquet import (
@@ -121,6 +122,7 @@ def _execution(
         "members": [member.name for member in spec.route.members],
         "models": [member.model for member in spec.route.members],
         "simulated": any(member.kind == "rehearsal" for member in spec.route.members),
+        "protected": protection_of(spec.benchmark.kind) is not None,
         "k": spec.k,
         "tasks": len(spec.benchmark.tasks),
         "finished": figures.trials.missing == 0,

@@ -4,7 +4,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from xspec.records.parquet_columns import TEXTS, TIME, column
 
-SUMMARY_LAYOUT = 2
+SUMMARY_LAYOUT = 3
 """Raised when a column or a metric changes; summaries of an older layout are then written again."""
 
 EXECUTIONS = pa.schema(
@@ -25,6 +25,9 @@ EXECUTIONS = pa.schema(
             "simulated",
             pa.bool_(),
             "whether a simulated model answered: then the figures say nothing of an agent",
+        ),
+        column(
+            "protected", pa.bool_(), "whether a licence protects the texts: then they may not be made public"
         ),
         column("k", pa.int32(), "runs of the spec"),
         column("tasks", pa.int32(), "tasks of the spec"),
