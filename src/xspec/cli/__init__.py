@@ -19,6 +19,8 @@ VERBS = {
     "rehearsal": "the simulated model on its own, as an endpoint",
 }
 
+YES = "--yes"
+
 USAGE = """usage: python -m xspec [OVERRIDE…] [-m]       compile a spec and execute or continue it
        python -m xspec VERB …
 
@@ -30,6 +32,7 @@ options:
   -m, --multirun          sweep: every combination of comma-separated values is an arm
   --retry-invalid         run trials again that came out invalid
   --accept-lock-change    go on although environment, data or key changed since the execution was begun
+  --yes                   begin a paid run without asking (where the configuration says confirm: true)
 
 verbs:
 """

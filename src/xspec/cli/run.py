@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from xspec.cli import VERBS
+from xspec.cli import VERBS, YES
 from xspec.cli.hydra_run import hydra_run
 from xspec.cli.launcher import launcher_of, without_launcher
 from xspec.errors import SpecError, UserError, XspecError
@@ -26,11 +26,21 @@ FLAGS = {
 
 def run(arguments: Sequence[str]) -> int:
     """Composes and compiles every arm, then executes them together. Nothing is sent unless all arms compile."""
+    yes = YES in arguments
+    arguments = [argument for argument in arguments if argument != YES]
     overrides, multirun = split_arguments(arguments)
     command = tuple(argument for argument in arguments if argument not in FLAGS)
     arms, store = compile_arms(overrides, multirun, command)
     for warning in dict.fromkeys(warning for arm in arms for warning in arm.warnings):
         print(f"xspec: {warning}", file=sys.stderr)
+    if any(arm.confirm for arm in arms):
+        from xspec.cli.confirm import confirm
+
+        try:
+            confirm(arms, store, yes=yes)
+        except UserError:
+            store.discard_if_made_here()
+            raise
     if multirun and launcher_of(overrides) != "basic":
         from xspec.cli.sweep import launch
 

@@ -67,7 +67,7 @@ class ArmExecution:
         executions = store.path / "executions"
         with contextlib.ExitStack() as stack:
             stack.enter_context(Lease(executions / f".{compiled.spec.id}.lease", compiled.spec.id))
-            folder = None if anew else _newest_unfinished(store, compiled)
+            folder = None if anew else newest_unfinished(store, compiled)
             if folder is None:
                 folder = ExecutionFolder.create(store, compiled.spec.id, compiled.arm, compiled.command)
             lease = Lease(folder.path / "lease", f"execution {folder.path.name}")
@@ -158,7 +158,8 @@ class ArmExecution:
         self._lease.__exit__(None, None, None)
 
 
-def _newest_unfinished(store: Store, compiled: Compiled) -> ExecutionFolder | None:
+def newest_unfinished(store: Store, compiled: Compiled) -> ExecutionFolder | None:
+    """The newest execution of the spec in which there is something left to do."""
     for folder in reversed(executions_of(store, compiled.spec.id)):
         if trials_to_do(compiled, folder.progress()):
             return folder

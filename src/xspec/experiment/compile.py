@@ -23,6 +23,8 @@ from xspec.spec.config import (
     BenchmarkConfig,
     ExperimentConfig,
     OpenAIProvider,
+    Price,
+    TrialEstimate,
     explain,
 )
 from xspec.spec.models import ExperimentSpec
@@ -44,6 +46,9 @@ class Compiled:
     command: tuple[str, ...] = ()
     accept_lock_change: bool = False
     retry_invalid: bool = False
+    confirm: bool = False
+    trial_estimate: TrialEstimate | None = None
+    price: Price | None = None
     warnings: tuple[str, ...] = ()
     """What a person should know before the first call, one line each."""
 
@@ -83,6 +88,9 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
         tuple(command),
         config.accept_lock_change,
         config.retry_invalid,
+        config.confirm,
+        config.trial_estimate,
+        config.price,
         (*undated_models(spec), *excluded_tasks(config.benchmark, spec)),
     )
 

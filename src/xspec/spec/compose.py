@@ -88,8 +88,8 @@ def one_line(error: BaseException) -> str:
         name = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{name} must be given: {name}=…"
     unknown = re.search(r"Could not override '([^']+)'", text)
-    if unknown and unknown[1] == "arm":
-        return "an arm is added with a plus: +arm=NAME"
+    if unknown and unknown[1] in ("arm", "published"):
+        return f"{unknown[1]} is added with a plus: +{unknown[1]}=NAME"
     if unknown:
         return f"unknown key {unknown[1]}; `python -m xspec show` prints the keys there are"
     option = re.search(

@@ -162,6 +162,22 @@ class ArmLabel(Section):
     route: Literal["fixed", "floating"]
 
 
+class TrialEstimate(Section):
+    """What one trial is assumed to take, and why, for a forecast before any is stored."""
+
+    calls: Annotated[float, Field(gt=0)]
+    prompt_tokens: Annotated[float, Field(gt=0)]
+    completion_tokens: Annotated[float, Field(gt=0)]
+    basis: Text
+
+
+class Price(Section):
+    """Of a million tokens, in whatever currency the user thinks in."""
+
+    prompt: Annotated[float, Field(ge=0)] | None = None
+    completion: Annotated[float, Field(ge=0)] | None = None
+
+
 class ExperimentConfig(Section):
     """The root of `conf/`. Up to `k` it is what becomes identity, from `arm` on how it is carried out."""
 
@@ -179,6 +195,9 @@ class ExperimentConfig(Section):
     max_invalid_share: Rate
     accept_lock_change: bool
     retry_invalid: bool
+    confirm: bool
+    trial_estimate: TrialEstimate | None = None
+    price: Price
 
 
 def validate_config(plain: Mapping[str, Any]) -> ExperimentConfig:
