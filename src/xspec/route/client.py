@@ -11,9 +11,11 @@ from xspec.errors import RouteStopped, SpecDrift
 from xspec.records.rows import AttemptEnded, AttemptStarted, Place
 from xspec.route.address import check_proxy
 from xspec.route.body import fixed_fields, opening
-from xspec.route.conversation import Conversation, Pins
+from xspec.route.conversation import Content, Pins
 from xspec.route.drift import Drift, DriftWatch, References, Served, Settle
 from xspec.route.exchange import Outcome, exchange
+from xspec.route.faults import AgentFault, CallFailed
+from xspec.route.foreign import Observed
 from xspec.route.guard import Guard, Sending
 from xspec.route.keys import fingerprint
 from xspec.route.lane import Lane, PlainClient, key_of
@@ -22,6 +24,7 @@ from xspec.route.pacing import Pacers
 from xspec.route.reply import Reply
 from xspec.route.retry import AttemptFailed, Sleep, Tally, retrying
 from xspec.route.stored import StoredSpec
+from xspec.route.streaming import Relay
 from xspec.route.transport import check_ca, http_client
 from xspec.spec.canonical import digest_of
 from xspec.spec.models import ExperimentSpec
@@ -103,11 +106,13 @@ class Route:
             proxy=spec.route.proxy,
         )
         pacers = pacers or Pacers(limit)
+        fixed = {member.name: fixed_fields(member, spec.sampling) for member in members}
         self._lanes = {
             member.name: Lane(
                 member=member,
                 key=keys[member.name],
-                opening=opening(fixed_fields(member, spec.sampling)),
+                fixed=fixed[member.name],
+                opening=opening(fixed[member.name]),
                 locate=addresses[member.name],
                 client=PlainClient(keys[member.name], origins[member.name], self._http, spec.route.timeout_s),
                 pacer=pacers.of(
@@ -123,27 +128,39 @@ class Route:
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    async def call(self, conversation: Conversation, pins: Pins, place: Place) -> Reply:
-        """One logical request with its retries.
+    @property
+    def secrets(self) -> list[str]:
+        """The keys of the members, for whoever writes down what another program sends."""
+        return sorted({lane.key for lane in self._lanes.values()})
+
+    async def call(
+        self, content: Content, pins: Pins | Observed, place: Place, relay: Relay | None = None
+    ) -> Reply:
+        """One logical request with its retries; with a `relay` it is streamed (see xspec.route.streaming).
 
         Raises SpecDrift if the request is not as frozen (nothing was sent), RouteStopped if going on is
         useless (then for every later call too), CallFailed if the retries are used up, AgentFault if the
-        request was refused for what the agent put into it.
+        request was refused for what the agent put into it, Contradiction for a foreign body that asks for something
+        else.
         """
         tally = Tally()
         loop = retrying(self._route.retry, self._route.max_wait_s, tally, self._sleep)
         try:
-            reply: Reply = await loop(self._attempt, conversation, pins, place, tally)
+            reply: Reply = await loop(self._attempt, content, pins, place, tally, relay)
             return reply
         except AttemptFailed as failed:
-            fault = failed.fault
+            fault, answered = failed.fault, failed.answered
         # Raised out here, so that nothing whose text was not scrubbed hangs on it as its context.
         error = fault.error(tally.attempts)
         if isinstance(error, RouteStopped):
             self._stopped = error
+        if isinstance(error, CallFailed | AgentFault):
+            error.answered = answered
         raise error
 
-    async def _attempt(self, conversation: Conversation, pins: Pins, place: Place, tally: Tally) -> Reply:
+    async def _attempt(
+        self, content: Content, pins: Pins | Observed, place: Place, tally: Tally, relay: Relay | None
+    ) -> Reply:
         if self._stopped is not None:
             raise RouteStopped(
                 self._stopped.cause, "the route was stopped before this call", self._stopped.hint
@@ -151,7 +168,7 @@ class Route:
         number = tally.attempts
         lane = self._lanes[choose(self._route, place, number).name]
         name = lane.member.name
-        body = conversation.body(lane.opening)
+        body = content.wire(lane)
         digest = digest_of(body)
         where = _Where(
             run=place.run,
@@ -180,9 +197,16 @@ class Route:
             outcome = Outcome("internal_error")
             drift = Drift([], [])
             try:
-                proven = name in self._proven
+                # A foreign request that is refused as bad at first may be just that: it says nothing of the route.
+                proven = name in self._proven or isinstance(pins, Observed)
                 outcome = await exchange(
-                    lane, body, Sending(place, number, pins), self._route, proven=proven, clock=self._clock
+                    lane,
+                    body,
+                    Sending(place, number, pins),
+                    self._route,
+                    proven=proven,
+                    clock=self._clock,
+                    relay=relay,
                 )
                 if outcome.completion is not None:
                     drift = self._drift.compare(name, outcome.completion.served)
@@ -222,7 +246,7 @@ class Route:
                     pause_s = None if asked_s is None else min(asked_s, self._route.max_wait_s)
                     tally.waited_out = slot.slow_down(pause_s)
                 tally.count(outcome.fault)
-                raise AttemptFailed(outcome.fault)
+                raise AttemptFailed(outcome.fault, outcome.answered)
         assert done is not None
         self._proven.add(name)
         return Reply(
@@ -236,4 +260,7 @@ class Route:
             served_model=served.model,
             member=name,
             drift=drift.invalidating,
+            others=done.others,
+            content_type=outcome.answered.content_type if outcome.answered is not None else "",
+            body=outcome.answered.body if outcome.answered is not None else b"",
         )

@@ -2,11 +2,21 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from xspec.spec.canonical import canonical_bytes, digest_of
+
+if TYPE_CHECKING:
+    from xspec.route.lane import Lane
+
+
+class Content(Protocol):
+    """What a call says: a Conversation, or a body that another program wrote (xspec.route.foreign)."""
+
+    def wire(self, lane: "Lane") -> bytes:
+        """The body of an attempt by this lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,10 @@ class Conversation:
     def add(self, message: Mapping[str, Any]) -> None:
         """Append a message. It is serialised here and now: changing it later changes nothing."""
         self._messages += b"," + message_bytes(message)
+
+    def wire(self, lane: "Lane") -> bytes:
+        """The body of an attempt by this lane."""
+        return self.body(lane.opening)
 
     def body(self, opening: bytes) -> bytes:
         """The request body: `opening` (`{` and the fields that spec and member fix), messages, tools or format."""

@@ -36,8 +36,20 @@ from xspec.route.waits import asked_wait
 from xspec.spec.models import RetryPolicy
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply that brought no completion, as it came; the key is not in it."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
 class CallFailed(XspecError):
     """A call got no usable reply within its retries. `token` is the last fault; the trial is invalid."""
+
+    answered: Answered | None = None
+    """The reply to the last attempt, if there was one."""
 
     def __init__(self, token: str, what: str) -> None:
         super().__init__(what)
@@ -48,6 +60,8 @@ class AgentFault(XspecError):
     """The provider refused what the agent asked: the trial fails, the route is well. `token` says how."""
 
     token = "agent_fault"
+    answered: Answered | None = None
+    """The reply that said so."""
 
 
 class ContextOverflow(AgentFault):

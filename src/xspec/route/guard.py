@@ -17,6 +17,7 @@ from xspec.records.rows import Place
 from xspec.route.address import DEFAULT_PORTS, Address
 from xspec.route.body import ABSENT, brief, compare_fields, fixed_fields, parse
 from xspec.route.conversation import Pins
+from xspec.route.foreign import Observed, check_foreign
 from xspec.route.keys import fingerprint
 from xspec.route.members import choose
 from xspec.route.stored import StoredSpec
@@ -46,7 +47,7 @@ class Sending:
 
     place: Place
     attempt: int
-    pins: Pins
+    pins: Pins | Observed
 
 
 SENDING: ContextVar[Sending | None] = ContextVar("xspec_sending", default=None)
@@ -84,8 +85,11 @@ class Guard:
         address = self._addresses[member.name](sending.place)
         check_address(request, address)
         check_headers(request, address, len(body), self._fingerprints[member.name])
-        live = parse(body)
         pins = sending.pins
+        if isinstance(pins, Observed):
+            check_foreign(body, self._fixed[member.name])
+            return
+        live = parse(body)
         pinned = {"tools": pins.tools, "response_format": pins.response_format}
         fixed, there = self._fixed[member.name], {name: pin is not None for name, pin in pinned.items()}
         # A member's extra body may hold a response format of its own, which is then fixed like the rest of it.

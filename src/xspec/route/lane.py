@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import httpx2
 import openai
@@ -43,10 +44,15 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lane:
-    """What a call to one member needs. `opening`: the start of its bodies; `locate`: a call's address."""
+    """What a call to one member needs.
+
+    `fixed`: the body fields that member and spec fix; `opening`: the start of a body that holds them; `locate`: a
+    call's address.
+    """
 
     member: Member
     key: str
+    fixed: Mapping[str, Any]
     opening: bytes
     locate: Callable[[Place], Address]
     client: PlainClient

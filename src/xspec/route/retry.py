@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from xspec.route.faults import Fault
+from xspec.route.faults import Answered, Fault
 from xspec.spec.models import RetryPolicy
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -16,11 +16,12 @@ _FLOOR_MAX_S = 1.0
 
 
 class AttemptFailed(Exception):
-    """Carries a Fault through tenacity."""
+    """Carries a Fault through tenacity, and what the provider answered, if it did."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, answered: Answered | None = None) -> None:
         super().__init__(fault.what)
         self.fault = fault
+        self.answered = answered
 
 
 @dataclass(slots=True)
