@@ -16,17 +16,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (without the program's name); returns its exit code. Bad input is one line, no traceback."""
     # Before NumPy is imported: the products are small, and its threads would spin on them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from xspec.cli import dispatch
+    from xspec.cli import dispatch, split_command
     from xspec.cli.environment import load_dotenv
     from xspec.errors import XspecError
-    from xspec.spec.secrets import scan_arguments
+    from xspec.spec.secrets import scan_arguments, scan_command
 
     # A core dump would write the keys to disk, as memory that nobody thinks of as a log.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         load_dotenv()
-        scan_arguments(given, os.environ)
+        own, command = split_command(given)
+        scan_arguments(own, os.environ)
+        scan_command(command, os.environ)
         return dispatch(given)
     except XspecError as error:
         print(f"xspec: {error}", file=sys.stderr)

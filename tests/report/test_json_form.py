@@ -115,6 +115,7 @@ def test_keys_are_exactly_these_in_this_order(make: Any) -> None:
         "comparisons",
         "effects",
         "invalid_shares",
+        "gateways",
         "published",
     ]
     assert data["report_schema"] == 2

@@ -3,6 +3,8 @@
 import importlib
 from collections.abc import Sequence
 
+from xspec.errors import SpecError
+
 VERBS = {
     "report": "what is stored: the consistency gap of each arm",
     "show": "the canonical spec of an id or of overrides",
@@ -12,6 +14,7 @@ VERBS = {
     "export": "a stored spec as one file, for another machine",
     "doctor": "is this route fit to be measured through? one line a finding, with what to do",
     "plan": "tasks and runs that it takes to see a difference, and what they cost",
+    "gateway": "an endpoint that puts any program which calls models under a frozen route",
     "query": "SQL over what is stored",
     "env": "environments of their own for benchmarks and tools: create, list, check, remove",
     "ui": "the MLflow UI over what is stored",
@@ -43,13 +46,32 @@ def usage() -> str:
     return USAGE + "\n".join(f"  {name:<12}{what}" for name, what in VERBS.items())
 
 
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """xspec's own arguments, and the command of another program that follows `--` where the verb runs one."""
+    if arguments[:1] != ["gateway"] or "--" not in arguments:
+        return list(arguments), []
+    at = list(arguments).index("--")
+    if at == len(arguments) - 1:
+        raise SpecError("after -- comes the command to run, and there is none")
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
 def _store_option(verb: str, arguments: Sequence[str]) -> list[str]:
-    """`store=PATH`, as experiments have it, is `--store PATH` to a verb; `rehearsal` takes overrides as they are."""
+    """`store=PATH`, as experiments have it, is `--store PATH` to a verb; `rehearsal` takes overrides as they are.
+
+    What follows `--` is another program's.
+    """
     if verb == "rehearsal":
         return list(arguments)
-    stores = [argument.partition("=")[2] for argument in arguments if argument.startswith("store=")]
-    rest = [argument for argument in arguments if not argument.startswith("store=")]
-    return [*rest, *(word for store in stores for word in ("--store", store))]
+    own, command = split_command([verb, *arguments])
+    own = own[1:]
+    stores = [argument.partition("=")[2] for argument in own if argument.startswith("store=")]
+    rest = [argument for argument in own if not argument.startswith("store=")]
+    return [
+        *rest,
+        *(word for store in stores for word in ("--store", store)),
+        *(["--", *command] if command else []),
+    ]
 
 
 def dispatch(arguments: Sequence[str]) -> int:

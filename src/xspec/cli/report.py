@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -12,7 +13,7 @@ from xspec.cli.say import say
 from xspec.errors import UserError
 from xspec.report.build import build_report
 from xspec.report.json_form import report_json
-from xspec.report.load import load_records
+from xspec.report.load import load_gateways, load_records
 from xspec.report.model import Report
 from xspec.report.protection import without_protected_texts
 from xspec.report.sentences import nothing_stored
@@ -57,14 +58,19 @@ def main(arguments: list[str]) -> int:
     kind = options.format or _format_of(options.output)
     store = Store(options.store, create=False)
     ids = [store.find_spec_id(text) for text in options.spec] if options.spec else None
-    records = load_records(store, spec_ids=ids, benchmark=options.benchmark, last=options.last)
-    report = build_report(records, allow_differences=options.allow_differences, margin_pp=options.margin)
+    which: dict[str, Any] = {"spec_ids": ids, "benchmark": options.benchmark, "last": options.last}
+    report = build_report(
+        load_records(store, **which),
+        allow_differences=options.allow_differences,
+        margin_pp=options.margin,
+        gateways=load_gateways(store, **which),
+    )
     if not options.include_protected:
         report = without_protected_texts(report)
     if options.output is not None:
         write_text(Path(options.output), _text(report, kind, options.store))
         say(f"wrote {options.output}")
-    elif kind == "table" and report.groups:
+    elif kind == "table" and not report.empty:
         print_report(report, Console())
     else:
         sys.stdout.write(_text(report, kind, options.store))
@@ -89,4 +95,4 @@ def _text(report: Report, kind: str, store: str) -> str:
         from xspec.report.markdown import report_markdown
 
         return report_markdown(report)
-    return report_text(report, 120) if report.groups else nothing_stored(store) + "\n"
+    return report_text(report, 120) if not report.empty else nothing_stored(store) + "\n"

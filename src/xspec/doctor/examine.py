@@ -15,7 +15,7 @@ from xspec.doctor.probe import Prober, WireError
 from xspec.doctor.smoke import one_trial
 from xspec.errors import UserError
 from xspec.experiment.compile import Compiled
-from xspec.experiment.started import LOCAL_PATH
+from xspec.experiment.started import PLAIN_PATH
 from xspec.local.model import require_local
 from xspec.local.process import LocalServer, server_settings
 from xspec.rehearsal.address import member_key
@@ -117,7 +117,7 @@ async def _binding(member: Member, folder: Path) -> AsyncIterator[Binding | None
     if member.kind == "local":
         require_local(member.model, member.gguf_sha256)
         async with LocalServer(folder / "local.log") as local:
-            yield Binding(await local.start(server_settings(member)), lambda place: LOCAL_PATH)
+            yield Binding(await local.start(server_settings(member)), lambda place: PLAIN_PATH)
         return
     plain = member.model_dump(mode="python")
     config = {

@@ -1,7 +1,7 @@
 """One arm's execution: begun anew or taken up where it was, with its lease, journal and lock held for this stint."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from xspec.agents import AGENTS
@@ -10,11 +10,12 @@ from xspec.errors import SpecError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lease import Lease
 from xspec.experiment.lock import make_lock, refuse_change, write_lock
+from xspec.experiment.played import played_agent
 from xspec.experiment.trial import WORKER_CAUSE, Tally, TrialInput
 from xspec.guides.rules import system_text
 from xspec.records.executions import ExecutionFolder, Progress, executions_of
 from xspec.records.journal import Journal
-from xspec.records.rows import AttemptEnded, AttemptStarted, Step, Trial
+from xspec.records.rows import AttemptEnded, AttemptStarted, Call, Place, Row, Step, Trial
 from xspec.route.conversation import Pins, text_digest
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
@@ -84,14 +85,16 @@ class ArmExecution:
         self.progress.takes[(run, task)] = take + 1
         return take
 
-    def nonce(self, run: int, task: str) -> str:
-        """What a simulated model draws this trial's chances from.
+    def nonce(self, place: Place) -> str:
+        """What a simulated model draws this call's chances from.
 
         The execution id, so that resuming equals not having stopped; but a trial that is run again because its
-        row was invalid would meet the very faults that made it so, and gets another.
+        row was invalid would meet the very faults that made it so, and gets another. So does a request that a
+        harness makes again through the gateway: it asks for another sample.
         """
-        repeated = self.progress.rows.get((run, task), 0)
-        return f"{self.info.execution_id}~{repeated}" if repeated else self.info.execution_id
+        repeated = self.progress.rows.get((place.run, place.task), 0)
+        nonce = f"{self.info.execution_id}~{repeated}" if repeated else self.info.execution_id
+        return f"{nonce}~call-{place.call}" if place.call else nonce
 
     def check_lock(
         self, *, workers: int, launcher: str, worker_package: Mapping[str, str], bindings: Mapping[str, str]
@@ -116,10 +119,10 @@ class ArmExecution:
         lock["served"] = self.references
         self.lock = lock
 
-    def begin_stint(self) -> None:
-        """Writes the lock and opens the journal; from here on rows can be recorded."""
+    def begin_stint(self, secrets: Iterable[str] = ()) -> None:
+        """Writes the lock and opens the journal; from here on rows can be recorded, without the `secrets`."""
         write_lock(self.folder.lock_path(self.stint), self.lock)
-        self._journal = Journal(self.folder.journal_path(self.stint))
+        self._journal = Journal(self.folder.journal_path(self.stint), secrets)
 
     def settle(self, member: str, kind: str, value: str) -> None:
         """Keeps what a member answered with first (model, upstream, fingerprint), for later replies to compare with."""
@@ -136,6 +139,9 @@ class ArmExecution:
     def record_step(self, step: Step) -> None:
         self._append(step)
 
+    def record_call(self, call: Call) -> None:
+        self._append(call)
+
     def record_trial(self, trial: Trial) -> None:
         self._append(trial)
         place = (trial.run, trial.task)
@@ -143,7 +149,7 @@ class ArmExecution:
         self.progress.rows[place] = self.progress.rows.get(place, 0) + 1
         self._tallies.pop((trial.run, trial.task, trial.take), None)
 
-    def _append(self, row: AttemptStarted | AttemptEnded | Step | Trial) -> None:
+    def _append(self, row: Row) -> None:
         assert self._journal is not None, "begin_stint opens the journal"
         self._journal.append(row)
 
@@ -168,13 +174,14 @@ def newest_unfinished(store: Store, compiled: Compiled) -> ExecutionFolder | Non
 
 def trial_inputs(store: Store, spec: ExperimentSpec) -> dict[str, TrialInput]:
     """What is frozen about each task of the spec, from stored blobs alone."""
+    agent = played_agent(spec)
     manifest = store.json_blob(spec.benchmark.manifest)
-    prompt = store.blob(spec.agent.prompt).decode()
+    prompt = store.blob(agent.prompt).decode()
     guide = store.json_blob(spec.guide.digest) if spec.guide.kind == "rules" else None
     rows = {row["id"]: row for row in manifest["tasks"]}
-    allow = None if spec.agent.kind == "code_react" else spec.agent.tools
+    allow = None if agent.kind == "code_react" else agent.tools
     toolsets = {name: _allowed(tools, allow) for name, tools in manifest["toolsets"].items()}
-    offers = {name: AGENTS[spec.agent.kind].offer(tools) for name, tools in toolsets.items()}
+    offers = {name: AGENTS[agent.kind].offer(tools) for name, tools in toolsets.items()}
     inputs = {}
     for task in spec.benchmark.tasks:
         if task not in rows:

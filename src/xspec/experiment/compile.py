@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from xspec.agents import AGENTS
 from xspec.benchmarks import BENCHMARKS, package_fingerprint
+from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
 from xspec.benchmarks.protocol import CODE_TOOLSET
 from xspec.errors import SpecError
@@ -68,7 +69,7 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
             "manifest": manifest_digest,
         },
         "agent": _agent(config, store, manifest),
-        "route": _route(config, store),
+        "route": route_of(config, store),
         "sampling": config.sampling.model_dump(),
         "drift": config.drift.model_dump(),
         "guide": _guide(config, store),
@@ -120,6 +121,10 @@ def undated_models(spec: ExperimentSpec) -> list[str]:
 async def task_manifest(benchmark: BenchmarkConfig, store: Store) -> tuple[str, dict[str, Any]]:
     """Digest and content of the benchmark's manifest, asked of its worker once and then kept in the store."""
     settings = dict(benchmark.settings or {})
+    if benchmark.kind == EXTERNAL:
+        raise SpecError(
+            "benchmark external has no worlds or verdicts of its own: it is for `python -m xspec gateway`"
+        )
     if benchmark.kind not in BENCHMARKS:
         raise SpecError(
             f"benchmark.kind: there is no benchmark {benchmark.kind!r}; known: {', '.join(BENCHMARKS)}"
@@ -194,7 +199,8 @@ def _agent(config: ExperimentConfig, store: Store, manifest: Mapping[str, Any]) 
     }
 
 
-def _route(config: ExperimentConfig, store: Store) -> dict[str, Any]:
+def route_of(config: ExperimentConfig, store: Store) -> dict[str, Any]:
+    """The route section of a spec. Raises SpecError."""
     route, provider = config.route, config.provider
     members = members_of(provider)
     floating = route.mode == "floating"

@@ -12,6 +12,7 @@ from xspec.errors import DiskFailed, RouteStopped, SpecDrift, WorkerError, Xspec
 from xspec.experiment.arm_execution import ArmExecution, trial_inputs, trials_to_do
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lock import key_fingerprints
+from xspec.experiment.played import played_agent
 from xspec.experiment.progress import ProgressDisplay
 from xspec.experiment.resources import Resources
 from xspec.experiment.schedule import order
@@ -80,6 +81,8 @@ def execute(
     An arm whose executions are all finished is not executed again unless `anew`.
     """
     distinct = list({arm.spec.id: arm for arm in compiled}.values())
+    for arm in distinct:
+        played_agent(arm.spec)
     end = SweepEnd()
     to_do: list[Compiled] = []
     for arm in distinct:
@@ -152,7 +155,7 @@ async def _carry_out(executions: Sequence[ArmExecution], store: Store, launcher:
             pool = resources.pool(execution.spec)
             route = resources.route(execution)
             runner = TrialRunner(
-                execution.spec.agent,
+                played_agent(execution.spec),
                 route,
                 pool,
                 execution.record_step,

@@ -17,8 +17,10 @@ def rehearsal_members(spec: ExperimentSpec) -> list[RehearsalMember]:
     return [member for member in spec.route.members if isinstance(member, RehearsalMember)]
 
 
-async def rehearsal_config(specs: Sequence[ExperimentSpec], store: Store, pool: WorkerPool) -> dict[str, Any]:
-    """The server's configuration for specs of one benchmark (see xspec.rehearsal.config)."""
+async def rehearsal_config(
+    specs: Sequence[ExperimentSpec], store: Store, pool: WorkerPool | None
+) -> dict[str, Any]:
+    """The server's configuration for specs of one benchmark (see xspec.rehearsal.config). Without a pool: no tasks."""
     members = [member.model_dump(mode="python") for spec in specs for member in rehearsal_members(spec)]
     return {
         "members": {
@@ -28,8 +30,10 @@ async def rehearsal_config(specs: Sequence[ExperimentSpec], store: Store, pool: 
     }
 
 
-async def _scripts(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool) -> dict[str, Any]:
+async def _scripts(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool | None) -> dict[str, Any]:
     """Instruction and known solution of every task; worked out once by the worker, then kept in the store."""
+    if pool is None:
+        return {}
     name = f"solutions-{benchmark.kind}-{benchmark.manifest[7:23]}-{package_fingerprint(benchmark.kind)[:16]}"
     digest = store.cached_digest(name)
     if digest is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import UserError
 from xspec.experiment.arm_execution import ArmExecution
@@ -20,25 +21,33 @@ from xspec.spec.store import Store
 
 
 class Resources:
-    """Starts what the executions need when the context opens, and ends all of it when it closes."""
+    """Starts what the executions need when the context opens, and ends all of it when it closes.
 
-    def __init__(self, store: Store, executions: Sequence[ArmExecution], workers: int) -> None:
+    `workers` is the number of worlds at once, and of attempts unless `attempts` says otherwise.
+    """
+
+    def __init__(
+        self, store: Store, executions: Sequence[ArmExecution], workers: int, attempts: int | None = None
+    ) -> None:
         self._store = store
         self._executions = executions
         self._workers = workers
         self._stack = AsyncExitStack()
         self._pools: dict[bytes, WorkerPool] = {}
         self._packages: dict[bytes, dict[str, str]] = {}
-        self._pacers = Pacers(workers, runtime_folder())
+        self._pacers = Pacers(attempts or workers, runtime_folder())
         self._servers = StartedServers(self._stack, self._log)
 
     async def __aenter__(self) -> Self:
         self._stack.callback(self._pacers.close)
         try:
             for execution in self._executions:
-                await self._open_pool(execution.spec.benchmark)
+                if _needs_worker(execution.spec):
+                    await self._open_pool(execution.spec.benchmark)
             specs = [execution.spec for execution in self._executions]
-            await self._servers.start(specs, self._store, self.pool)
+            await self._servers.start(
+                specs, self._store, lambda spec: self.pool(spec) if _needs_worker(spec) else None
+            )
         except BaseException:
             await self._stack.aclose()
             raise
@@ -59,7 +68,7 @@ class Resources:
 
     def worker_package(self, spec: ExperimentSpec) -> dict[str, str]:
         """Packages and versions the benchmark's worker runs."""
-        return self._packages[_key(spec.benchmark)]
+        return self._packages.get(_key(spec.benchmark), {})
 
     def addresses(self, spec: ExperimentSpec) -> dict[str, str]:
         """Base URL of each member that was started here."""
@@ -106,6 +115,12 @@ class Resources:
         """Where a process started for these executions writes its complaints: the first execution's folder."""
         first = self._executions[0]
         return first.folder.path / f"{name}-{first.stint}.log"
+
+
+def _needs_worker(spec: ExperimentSpec) -> bool:
+    """Whether worlds are opened, or a simulated model has to know the solutions of the tasks."""
+    simulated = any(member.kind == "rehearsal" for member in spec.route.members)
+    return spec.agent.kind != "gateway" or (simulated and spec.benchmark.kind != EXTERNAL)
 
 
 def _key(benchmark: BenchmarkSpec) -> bytes:

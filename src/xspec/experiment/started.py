@@ -3,11 +3,12 @@ listen is this stint's.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
 from xspec.experiment.rehearse import rehearsal_config
 from xspec.local.model import require_local
@@ -23,7 +24,7 @@ from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
 StartedMember = RehearsalMember | LocalMember
-LOCAL_PATH = "/v1/chat/completions"
+PLAIN_PATH = "/v1/chat/completions"
 
 
 def started_members(spec: ExperimentSpec) -> list[StartedMember]:
@@ -48,7 +49,10 @@ class StartedServers:
         self._servers: list[ServerProcess] = []
 
     async def start(
-        self, specs: Sequence[ExperimentSpec], store: Store, pool: Callable[[ExperimentSpec], WorkerPool]
+        self,
+        specs: Sequence[ExperimentSpec],
+        store: Store,
+        pool: Callable[[ExperimentSpec], WorkerPool | None],
     ) -> None:
         """Starts what the specs' members need; `stack` ends it. Raises RouteStopped if one does not come up."""
         wanted: dict[bytes, list[tuple[ExperimentSpec, StartedMember]]] = {}
@@ -76,21 +80,27 @@ class StartedServers:
         """Base URL of each member that was started here."""
         return {member.name: self._urls[_key(spec, member)] for member in started_members(spec)}
 
-    def bindings(self, spec: ExperimentSpec, nonce: Callable[[int, str], str]) -> dict[str, Binding]:
-        """Where each started member's calls go. `nonce` is what a simulated model draws a trial's chances from."""
+    def bindings(self, spec: ExperimentSpec, nonce: Callable[[Place], str]) -> dict[str, Binding]:
+        """Where each started member's calls go. `nonce` is what a simulated model draws a call's chances from."""
         urls = self.addresses(spec)
+        tasks = frozenset(spec.benchmark.tasks if spec.benchmark.kind != EXTERNAL else ())
         return {
-            member.name: Binding(urls[member.name], _path(member, nonce)) for member in started_members(spec)
+            member.name: Binding(urls[member.name], _path(member, nonce, tasks))
+            for member in started_members(spec)
         }
 
 
-def _path(member: StartedMember, nonce: Callable[[int, str], str]) -> Callable[[Place], str]:
+def _path(
+    member: StartedMember, nonce: Callable[[Place], str], tasks: Collection[str]
+) -> Callable[[Place], str]:
     if isinstance(member, LocalMember):
-        return lambda place: LOCAL_PATH
+        return lambda place: PLAIN_PATH
     key = member_key(member.model_dump(mode="python"))
 
     def path(place: Place) -> str:
-        address = TrialAddress(nonce(place.run, place.task), key, place.run, place.task)
+        if place.task not in tasks:  # a call through the gateway that belongs to no trial
+            return PLAIN_PATH
+        address = TrialAddress(nonce(place), key, place.run, place.task)
         return trial_path(address) + "/chat/completions"
 
     return path

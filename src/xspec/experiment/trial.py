@@ -15,7 +15,7 @@ from xspec.route.client import Route
 from xspec.route.conversation import Conversation, Pins
 from xspec.route.faults import CallFailed
 from xspec.route.reply import Reply
-from xspec.spec.agents import AgentSpec
+from xspec.spec.agents import PlayedAgent
 
 OPEN_TIMEOUT_S = 120.0
 JUDGE_TIMEOUT_S = 300.0
@@ -79,7 +79,7 @@ class TrialRunner:
     folder of a (run, task, take), for benchmarks that keep what happened in their worlds.
     """
 
-    agent: AgentSpec
+    agent: PlayedAgent
     route: Route
     pool: WorkerPool
     record_step: Callable[[Step], None]

@@ -1,7 +1,7 @@
 """The journal of a stint: append-only lines of JSON, the only truth about what happened."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,16 +13,23 @@ from xspec.records.rows import Row
 
 
 class Journal:
-    """Appends rows to a new file. Each row is one write, so a kill tears at most the last line."""
+    """Appends rows to a new file. Each row is one write, so a kill tears at most the last line.
 
-    def __init__(self, path: Path) -> None:
+    `secrets` are never written: rows of a gateway hold texts of another program, which knows one of them.
+    """
+
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
         self.path = path
+        self._secrets = [orjson.dumps(secret)[1:-1] for secret in secrets]
         self._broken = False
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
 
     def append(self, row: Row) -> None:
         """Raises DiskFailed if the disk takes less than the whole row; what it took is a torn tail."""
         line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+        for secret in self._secrets:
+            if secret in line:
+                line = line.replace(secret, b"[key]")
         if self._broken:
             raise DiskFailed(f"cannot write to {self.path}", "an earlier row was torn")
         try:

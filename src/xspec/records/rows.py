@@ -119,4 +119,44 @@ class Trial:
     detail: str | None = None
 
 
-Row = AttemptStarted | AttemptEnded | Step | Trial
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request that another program made through the gateway, written when it was over.
+
+    `by` says how its place was found: by `path` or `header`, which its caller set, else by the `order` of
+    conversations. `asked_digest` names the body as it came, `tools` its tool schemas (a blob). `changes` has an entry
+    for each field that was sent otherwise than asked, without `asked` or `sent` where only one of the bodies had the
+    field; `observed` are the fields that went out as they came. `again`: the same body came before, and this is a
+    `retry` of the harness's own (that call had failed, or the caller says so) or a `repeat` (it was answered).
+
+    `ended` is `answered`, `refused` (what was asked is none or contradicts the spec), `failed` (no usable reply),
+    `stopped` (nor will there be one), `broken` (in the middle of a stream) or `gone` (the caller went away); `why`
+    explains it in one line. `status` is what the caller got, None if nothing. `drift` is what invalidates by the
+    spec's policy. `others` are the messages of choices after the first, which stands in the step; of a repeat, all.
+    """
+
+    kind: Literal["call"] = "call"
+    run: int
+    task: str
+    take: int
+    step: int
+    call: int
+    at: float
+    by: Literal["path", "header", "order"]
+    endpoint: str
+    streamed: bool
+    asked_digest: str
+    bytes: int
+    tools: str | None
+    changes: list[dict[str, Any]]
+    observed: list[str]
+    again: Literal["retry", "repeat"] | None
+    ended: Literal["answered", "refused", "failed", "stopped", "broken", "gone"]
+    status: int | None
+    why: str | None
+    latency_s: float
+    drift: list[str] = field(default_factory=list)
+    others: list[dict[str, Any]] = field(default_factory=list)
+
+
+Row = AttemptStarted | AttemptEnded | Step | Trial | Call

@@ -9,6 +9,7 @@ from xspec.analysis.consistency import consistency
 from xspec.errors import StoreError
 from xspec.report.analyse import analyse_arm, analyse_group
 from xspec.report.execution_record import DRIFT, ExecutionRecord, chosen_of
+from xspec.report.gateway import GatewayFigures
 from xspec.report.model import Arm, ExecutionFigures, Group, Report
 from xspec.spec.diff import comparable
 from xspec.spec.models import ExperimentSpec
@@ -18,12 +19,17 @@ _AGAIN = 3
 
 
 def build_report(
-    records: Sequence[ExecutionRecord], *, allow_differences: bool = False, margin_pp: float | None = None
+    records: Sequence[ExecutionRecord],
+    *,
+    allow_differences: bool = False,
+    margin_pp: float | None = None,
+    gateways: Sequence[GatewayFigures] = (),
 ) -> Report:
     """Group executions by spec, specs by comparison. The order of `records` makes no difference.
 
     With `allow_differences` all specs that have k and tasks in common are one group, whatever else they differ in,
-    and the group lists it. `margin_pp` is the equivalence margin that "no change" is claimed against.
+    and the group lists it. `margin_pp` is the equivalence margin that "no change" is claimed against. `gateways` are
+    taken into the report as they are.
 
     Raises StoreError when an execution stands twice among the records, or its trials don't fit its spec.
     """
@@ -47,7 +53,7 @@ def build_report(
         else:
             home.append(executions)
     groups.sort(key=lambda g: (min(e[0].started_at for e in g), g[0][0].spec_id))
-    return Report(tuple(_group(i, members, margin_pp) for i, members in enumerate(groups)))
+    return Report(tuple(_group(i, members, margin_pp) for i, members in enumerate(groups)), tuple(gateways))
 
 
 def _fits(spec: ExperimentSpec, other: ExperimentSpec, allow_differences: bool) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from xspec.report.gateway import gateway_lines
 from xspec.report.goals import GOALS, goal_headings, goal_rows, has_goals
 from xspec.report.headline import headline, interval_text, p_number, points
 from xspec.report.html_figures import (
@@ -32,6 +33,7 @@ def report_html(report: Report) -> str:
     text: str = _template().render(
         report=report,
         groups=[_group(group) for group in report.groups],
+        gateways=[(found, list(gateway_lines(found))) for found in report.gateways],
         simulated=SIMULATED,
         references=REFERENCES,
         published=MARK,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xspec.analysis.consistency import Consistency
+from xspec.report.gateway import gateway_data
 from xspec.report.headline import headline
 from xspec.report.held import held
 from xspec.report.json_statistics import arm_statistics, comparisons, effects, intervals, invalid_shares
@@ -28,6 +29,7 @@ def report_data(report: Report) -> dict[str, Any]:
         "comparisons": [row for group in report.groups for row in comparisons(group)],
         "effects": [row for group in report.groups for row in effects(group)],
         "invalid_shares": [row for group in report.groups for row in invalid_shares(group)],
+        "gateways": [gateway_data(found) for found in report.gateways],
         "published": [reference_data(row) for row in REFERENCES],
     }
 

@@ -16,6 +16,7 @@ from xspec.records.parquet import is_current, journal_sizes, project_parquet, re
 from xspec.records.parquet_rows import StintCounts
 from xspec.records.rows import Trial
 from xspec.report.execution_record import ExecutionRecord, chosen_of
+from xspec.report.gateway import GatewayFigures, gateway_figures, is_gateway
 from xspec.report.served import replies_in_journal, replies_in_parquet
 from xspec.report.steps import load_steps
 from xspec.route.verification import verify
@@ -74,12 +75,11 @@ def load_records(
 ) -> list[ExecutionRecord]:
     """Records of the stored executions, oldest first: all, or those of some specs, of one benchmark, the newest few.
 
-    What killed processes left is brought into Parquet first, where the store can be written.
+    What killed processes left is brought into Parquet first, where the store can be written. Executions of a gateway
+    are no arms and left out: see load_gateways.
     """
-    folders = [f for f in executions_of(store) if spec_ids is None or f.info.spec_id in spec_ids]
-    if benchmark is not None:
-        folders = [f for f in folders if store.spec(f.info.spec_id).benchmark.kind == benchmark]
-    folders = folders[-last:] if last else folders
+    chosen = _chosen(store, spec_ids, benchmark, last)
+    folders = [folder for folder in chosen if not is_gateway(store, folder)]
     if os.access(store.path, os.W_OK):
         for folder in folders:
             project_parquet(store, folder)
@@ -94,6 +94,27 @@ def load_records(
         found = load_steps(folders[place], records[place].trials, from_journal=not projected)
         records[place] = replace(records[place], steps=found)
     return records
+
+
+def load_gateways(
+    store: Store,
+    *,
+    spec_ids: Sequence[str] | None = None,
+    benchmark: str | None = None,
+    last: int | None = None,
+) -> list[GatewayFigures]:
+    """What the gateway executions among the same ones come to."""
+    chosen = _chosen(store, spec_ids, benchmark, last)
+    return [gateway_figures(store, folder) for folder in chosen if is_gateway(store, folder)]
+
+
+def _chosen(
+    store: Store, spec_ids: Sequence[str] | None, benchmark: str | None, last: int | None
+) -> list[ExecutionFolder]:
+    folders = [f for f in executions_of(store) if spec_ids is None or f.info.spec_id in spec_ids]
+    if benchmark is not None:
+        folders = [f for f in folders if store.spec(f.info.spec_id).benchmark.kind == benchmark]
+    return folders[-last:] if last else folders
 
 
 _TRIAL_COLUMNS = [field.name for field in fields(Trial) if field.name != "kind"]

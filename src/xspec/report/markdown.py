@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from xspec.report.gateway import GatewayFigures, gateway_lines
 from xspec.report.goals import GOALS, goal_headings, goal_rows, has_goals
 from xspec.report.headline import headline, interval_text, p_number, points
 from xspec.report.html_figures import arm_rows, comparison_rows, effect_rows
@@ -12,9 +13,22 @@ from xspec.report.sentences import DASH, SIMULATED, number, sentences, span
 
 def report_markdown(report: Report) -> str:
     """Every group, the oldest first."""
-    if not report.groups:
+    if report.empty:
         return "Nothing stored yet.\n"
-    return "\n".join(line for group in report.groups for line in _group(group)) + "\n"
+    lines = [line for group in report.groups for line in _group(group)]
+    lines += [line for found in report.gateways for line in _gateway(found)]
+    return "\n".join(lines) + "\n"
+
+
+def _gateway(found: GatewayFigures) -> Iterator[str]:
+    yield f"## Gateway {found.execution_id}"
+    yield ""
+    if found.simulated:
+        yield f"**{SIMULATED}**"
+        yield ""
+    for line in gateway_lines(found):
+        yield f"- {_plain(line)}"
+    yield ""
 
 
 def _group(group: Group) -> Iterator[str]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from xspec.analysis.consistency import Consistency
 from xspec.report.execution_record import ExecutionRecord
+from xspec.report.gateway import GatewayFigures
 from xspec.report.statistics import ArmStatistics, GroupStatistics
 from xspec.route.verification import Verification
 from xspec.spec.diff import FieldDiff
@@ -96,10 +97,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is stored, in groups of comparable specs, the longest known first."""
+    """All that is stored, in groups of comparable specs, the longest known first; and what came through gateways."""
 
     groups: tuple[Group, ...]
+    gateways: tuple[GatewayFigures, ...] = ()
 
     @property
     def simulated(self) -> bool:
-        return any(group.simulated for group in self.groups)
+        return any(g.simulated for g in self.groups) or any(g.simulated for g in self.gateways)
+
+    @property
+    def empty(self) -> bool:
+        return not self.groups and not self.gateways

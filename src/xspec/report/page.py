@@ -6,6 +6,7 @@ from xspec.errors import StoreError
 from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.records.parquet import journal_sizes
 from xspec.report.build import build_report
+from xspec.report.gateway import gateway_figures, is_gateway
 from xspec.report.html import report_html
 from xspec.report.load import load_record
 from xspec.report.model import Report
@@ -27,6 +28,8 @@ def comparison_page(store: Store, folder: ExecutionFolder, *, include_protected:
     stands alone.
     """
     spec = store.spec(folder.info.spec_id)
+    if is_gateway(store, folder):
+        return report_html(Report((), (gateway_figures(store, folder),)))
     specs = {folder.info.spec_id: True}
     fitting = []
     for other in executions_of(store):

@@ -14,6 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from xspec.report.gateway_text import print_gateway
 from xspec.report.goals import GOALS, goal_columns, has_goals
 from xspec.report.headline import headline, p_number, points
 from xspec.report.model import Arm, Group, Report
@@ -31,9 +32,11 @@ Column = tuple[str, Callable[[Arm], str]]
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print every group, the oldest first. Fits any width; nothing is shortened."""
+    """Print every group, the oldest first, then every gateway. Fits any width; nothing is shortened."""
     for group in report.groups:
         _GroupPrinter(group, console).print()
+    for found in report.gateways:
+        print_gateway(found, console)
 
 
 def report_text(report: Report, width: int = 80) -> str:

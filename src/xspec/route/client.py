@@ -129,6 +129,11 @@ class Route:
         await self._http.aclose()
 
     @property
+    def stopped(self) -> RouteStopped | None:
+        """Why every further call is refused; None while none is."""
+        return self._stopped
+
+    @property
     def secrets(self) -> list[str]:
         """The keys of the members, for whoever writes down what another program sends."""
         return sorted({lane.key for lane in self._lanes.values()})

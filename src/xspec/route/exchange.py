@@ -120,9 +120,7 @@ async def _exchange(
     return Outcome(None, status, completion, allowance=left, request_ids=ids, answered=answered)
 
 
-def _left(
-    completion: Completion, headers: Mapping[str, str], clock: Callable[[], float]
-) -> Allowance | None:
+def _left(completion: Completion, headers: Mapping[str, str], clock: Callable[[], float]) -> Allowance | None:
     tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
     return allowance(headers, clock(), tokens)
 

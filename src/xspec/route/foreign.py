@@ -13,7 +13,7 @@ import orjson
 
 from xspec.errors import SpecDrift, XspecError
 from xspec.route.body import ABSENT, brief, same
-from xspec.spec.models import SamplingSpec
+from xspec.spec.sampling import SamplingSpec
 
 if TYPE_CHECKING:
     from xspec.route.lane import Lane

@@ -49,4 +49,18 @@ class CodeReactAgent(Section):
     prompt: Digest
 
 
-AgentSpec = Annotated[ToolLoopAgent | JsonChoiceAgent | CodeReactAgent, Field(discriminator="kind")]
+class GatewayAgent(Section):
+    """No agent of xspec's: another program calls the route through the gateway. Its texts and tools are not frozen.
+
+    `enforce` says what becomes of a request that contradicts the spec: it is brought into line (`fill`), or refused.
+    """
+
+    kind: Literal["gateway"]
+    version: Annotated[int, Field(ge=1)]
+    enforce: Literal["fill", "refuse"]
+
+
+PlayedAgent = ToolLoopAgent | JsonChoiceAgent | CodeReactAgent
+"""The kinds that xspec plays itself."""
+
+AgentSpec = Annotated[PlayedAgent | GatewayAgent, Field(discriminator="kind")]

@@ -73,6 +73,20 @@ def scan_arguments(arguments: Sequence[str], environ: Mapping[str, str]) -> None
             raise SecretExposed(f"argument {number} {reason} (not shown); {WHAT_TO_DO}")
 
 
+def scan_command(words: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Raises SecretExposed if the command line of another program holds the value of a key variable.
+
+    Hydra never sees it and it is not written down, so that it may well speak of keys and tokens.
+    """
+    known = key_values(environ)
+    for number, word in enumerate(words, start=1):
+        if any(value in word for value in known):
+            raise SecretExposed(
+                f"word {number} of the command holds the value of a key variable (not shown); a command behind the "
+                "gateway needs no key but the one in its OPENAI_API_KEY"
+            )
+
+
 def _pairs(argument: str) -> list[tuple[str, str]]:
     """What an override sets, with the alternatives of a sweep one by one, and what the mappings in it set."""
     name, _, value = argument.partition("=")

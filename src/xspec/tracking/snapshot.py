@@ -53,7 +53,9 @@ def write_artifacts(
 def config_snapshot(store: Store, spec: ExperimentSpec) -> dict[str, Any]:
     """The spec with the texts that its digests stand for: prompt and guide in words, the task list as it is."""
     plain = spec.plain()
-    plain["agent"]["prompt"] = {"digest": spec.agent.prompt, "text": store.blob(spec.agent.prompt).decode()}
+    if spec.agent.kind != "gateway":
+        prompt = spec.agent.prompt
+        plain["agent"]["prompt"] = {"digest": prompt, "text": store.blob(prompt).decode()}
     if spec.guide.kind == "rules":
         guide = store.json_blob(spec.guide.digest)
         rules = [rule["content"] for rule in guide["rules"]]

@@ -1,0 +1,64 @@
+"""The trial that a caller says its call belongs to: by the path `/t/<run>/<task>/v1/…`, or by a header.
+
+Path and header are what any client can be made to send, as a base URL or a default header.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from xspec.benchmarks.external import ANY_TASK, EXTERNAL
+from xspec.errors import UserError
+from xspec.gateway.conversations import By, Trial
+from xspec.spec.models import ExperimentSpec
+
+HEADER = "x-xspec-trial"
+"""Its value is `<run>/<task>`."""
+
+_PATH = re.compile(r"/t/([^/]+)/([^/]+)(/v1/.*)")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
+
+
+class NoSuchTrial(UserError):
+    """A call names a trial that the spec does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """The trial, if one is named, how it was, and the path without it."""
+
+    trial: Trial | None
+    by: By
+    path: str
+
+
+class Attribution:
+    """Reads the trial off requests. Any task name will do if the spec names none."""
+
+    def __init__(self, spec: ExperimentSpec) -> None:
+        benchmark = spec.benchmark
+        self._k = spec.k
+        any_task = benchmark.kind == EXTERNAL and benchmark.tasks == (ANY_TASK,)
+        self._tasks: Collection[str] | None = None if any_task else frozenset(benchmark.tasks)
+
+    def of(self, path: str, header: str | None) -> Attributed:
+        """Raises NoSuchTrial. The path wins over the header."""
+        match = _PATH.fullmatch(path)
+        if match is not None:
+            return Attributed(self._trial(match[1], unquote(match[2])), "path", match[3])
+        if header is not None:
+            run, _, task = header.strip().partition("/")
+            return Attributed(self._trial(run, task), "header", path)
+        return Attributed(None, "order", path)
+
+    def _trial(self, run: str, task: str) -> Trial:
+        if not (run.isascii() and run.isdigit() and len(run) <= 9 and int(run) < self._k):
+            raise NoSuchTrial(
+                f"there is no run {run[:20]!r}: the spec has the runs 0 to {self._k - 1} (k={self._k})"
+            )
+        if self._tasks is not None and task not in self._tasks:
+            raise NoSuchTrial(f"the spec has no task {task[:80]!r}")
+        if _NAME.fullmatch(task) is None:
+            raise NoSuchTrial(f"{task[:80]!r} is no task name: letters, digits, dots, dashes and underscores")
+        return int(run), task

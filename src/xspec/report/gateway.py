@@ -1,0 +1,183 @@
+"""What came through a gateway in one execution: no arm and no score, but every call, and how far the spec held it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xspec.records.executions import ExecutionFolder
+from xspec.report.sentence import counted, some
+from xspec.spec.store import Store
+
+NOT_FROZEN = ("messages", "tools")
+"""Fields that every harness is expected to set as it likes."""
+
+
+@dataclass(slots=True)
+class GatewayFigures:
+    """Counts over all calls of one execution.
+
+    `trials` counts the calls by trial that their callers named, `conversations` is the number of conversations that
+    the others make up. `changed` counts, by field, the calls in which what was asked for contradicted the spec, and
+    `filled` those that did not say; `observed` those in which a field went out as it came. `retries` are the
+    harness's own, `attempts` the HTTP tries of all calls.
+    """
+
+    execution_id: str
+    spec_id: str
+    enforce: str
+    models: tuple[str, ...]
+    simulated: bool
+    calls: int = 0
+    attempts: int = 0
+    called: int = 0
+    """Calls that came to an attempt."""
+    unreturned: int = 0
+    retries: int = 0
+    repeats: int = 0
+    streamed: int = 0
+    drifted: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    without_usage: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    trials: Counter[tuple[int, str]] = field(default_factory=Counter)
+    conversations: set[str] = field(default_factory=set)
+    changed: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Field → how it was asked and sent → calls."""
+    filled: Counter[str] = field(default_factory=Counter)
+    observed: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+def is_gateway(store: Store, folder: ExecutionFolder) -> bool:
+    """Whether another program made the calls of an execution."""
+    return store.spec(folder.info.spec_id).agent.kind == "gateway"
+
+
+def gateway_figures(store: Store, folder: ExecutionFolder) -> GatewayFigures:
+    """From the journal of the execution."""
+    info = folder.info
+    spec = store.spec(info.spec_id)
+    members = spec.route.members
+    found = GatewayFigures(
+        info.execution_id,
+        info.spec_id,
+        spec.agent.enforce if spec.agent.kind == "gateway" else "fill",
+        tuple(dict.fromkeys(member.model for member in members)),
+        any(member.kind == "rehearsal" for member in members),
+    )
+    begun: set[tuple[Any, ...]] = set()
+    for row in folder.rows("attempt_started", "attempt", "call"):
+        if row["kind"] == "attempt_started":
+            found.attempts += 1
+            found.unreturned += 1
+            begun.add((row["run"], row["task"], row["step"], row["call"]))
+        elif row["kind"] == "attempt":
+            found.unreturned -= 1
+            _add_attempt(found, row)
+        else:
+            _add_call(found, row)
+    found.called = len(begun)
+    return found
+
+
+def _add_attempt(found: GatewayFigures, row: Mapping[str, Any]) -> None:
+    found.prompt_tokens += row["prompt_tokens"] or 0
+    found.completion_tokens += row["completion_tokens"] or 0
+    if row["error"] is not None:
+        found.errors[row["error"]] += 1
+    elif row["completion_tokens"] is None:
+        found.without_usage += 1
+
+
+def _add_call(found: GatewayFigures, row: Mapping[str, Any]) -> None:
+    found.calls += 1
+    found.ended[row["ended"]] += 1
+    found.retries += row["again"] == "retry"
+    found.repeats += row["again"] == "repeat"
+    found.streamed += row["streamed"]
+    found.drifted += bool(row["drift"])
+    found.observed.update(row["observed"])
+    if row["by"] == "order":
+        found.conversations.add(row["task"])
+    else:
+        found.trials[row["run"], row["task"]] += 1
+    for change in row["changes"]:
+        if "asked" not in change:
+            found.filled[change["field"]] += 1
+        else:
+            sent = repr(change["sent"]) if "sent" in change else "not sent"
+            found.changed[change["field"]][f"{change['asked']!r} asked, {sent}"] += 1
+
+
+def gateway_lines(found: GatewayFigures) -> Iterator[str]:
+    """What a person should know of it, a sentence each."""
+    yield (
+        f"gateway {found.execution_id} for {found.spec_id} ({', '.join(found.models)}, enforce {found.enforce}): "
+        f"{counted(found.calls, 'call')}, {_ends(found)}"
+    )
+    yield (
+        f"{counted(found.attempts, 'attempt')} for {counted(found.called, 'call')} that were sent, "
+        f"{found.prompt_tokens} prompt and {found.completion_tokens} completion tokens"
+        + (f", {counted(found.without_usage, 'reply')} without usage" if found.without_usage else "")
+        + (f"; faults: {_counts(found.errors)}" if found.errors else "")
+        + (f"; {counted(found.unreturned, 'attempt')} never returned" if found.unreturned else "")
+    )
+    if found.retries or found.repeats:
+        yield (
+            f"{counted(found.retries, 'call')} repeated by the harness's own retries, beside the spec's policy; "
+            f"{counted(found.repeats, 'call')} asked again after an answer"
+        )
+    unattributed = found.calls - found.trials.total()
+    if found.calls:
+        yield (
+            f"{found.trials.total()} calls belong to {counted(len(found.trials), 'trial')} that their caller named; "
+            f"{unattributed} to none: {counted(len(found.conversations), 'conversation')}, told apart by their order"
+        )
+    for name, ways in found.changed.items():
+        ((way, _),) = ways.most_common(1)
+        done = "refused" if found.enforce == "refuse" and name != "model" else "brought into line"
+        yield f"{name} contradicted the spec in {counted(ways.total(), 'call')}, {done}: {way}" + (
+            f" and {len(ways) - 1} other ways" if len(ways) > 1 else ""
+        )
+    if found.filled:
+        yield f"filled in where the harness said nothing: {_counts(found.filled)}"
+    if found.drifted:
+        yield f"{counted(found.drifted, 'reply')} drifted from what was pinned, and was passed on"
+    loose = [name for name in found.observed if name not in NOT_FROZEN]
+    yield (
+        "prompts and tools are the harness's: observed and recorded, not frozen"
+        + (f"; so are {some(loose, 'field')}" if loose else "")
+    )
+
+
+def gateway_data(found: GatewayFigures) -> dict[str, Any]:
+    """The figures as plain data."""
+    names = ("execution_id", "spec_id", "enforce", "simulated", "calls", "attempts", "unreturned", "streamed")
+    tokens = ("prompt_tokens", "completion_tokens", "without_usage", "drifted")
+    return {
+        **{name: getattr(found, name) for name in (*names, *tokens)},
+        "models": list(found.models),
+        "harness_retries": found.retries,
+        "repeats": found.repeats,
+        "ended": dict(found.ended),
+        "faults": dict(found.errors),
+        "attributed_calls": found.trials.total(),
+        "trials": len(found.trials),
+        "conversations": len(found.conversations),
+        "contradictions": {name: ways.total() for name, ways in found.changed.items()},
+        "filled": dict(found.filled),
+        "observed": dict(found.observed),
+        "lines": list(gateway_lines(found)),
+    }
+
+
+def _ends(found: GatewayFigures) -> str:
+    return _counts(found.ended) if found.ended else "none came"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{n} {name}" for name, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )

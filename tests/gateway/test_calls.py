@@ -1,0 +1,89 @@
+"""Plain calls through the gateway: what goes out, what comes back, what is written down."""
+
+import asyncio
+from typing import Any
+
+import openai
+import pytest
+
+
+def test_a_call_is_brought_into_line_and_recorded(kit: Any) -> None:
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(kit.completion("hi"))) as (upstream, _gateway, client):
+            reply = await client.chat.completions.create(
+                model="another", messages=kit.MESSAGES, temperature=0.7, presence_penalty=0.5
+            )
+            assert reply.choices[0].message.content == "hi"
+            (asked,) = upstream.asked
+            assert asked.headers["authorization"] == f"Bearer {kit.KEY}"
+            assert asked.json == {
+                "messages": kit.MESSAGES,
+                "model": "small-2026-01-01",
+                "temperature": 0,
+                "top_p": 1,
+                "seed": 42,
+                "max_tokens": 8192,
+            }
+
+    asyncio.run(run())
+    (call,) = kit.rows("call")
+    changes = {change.pop("field"): change for change in call["changes"]}
+    assert changes == {
+        "model": {"asked": "another", "sent": "small-2026-01-01"},
+        "temperature": {"asked": 0.7, "sent": 0},
+        "presence_penalty": {"asked": 0.5},
+        "top_p": {"sent": 1},
+        "seed": {"sent": 42},
+        "max_tokens": {"sent": 8192},
+    }
+    assert (call["ended"], call["status"], call["by"], call["task"]) == (
+        "answered",
+        200,
+        "order",
+        "conversation-1",
+    )
+    (step,) = kit.rows("step")
+    assert step["added"] == [*kit.MESSAGES, {"role": "assistant", "content": "hi"}]
+    (started, ended) = kit.rows("attempt_started", "attempt")
+    assert started["request_digest"] == step["request_digest"]
+    assert (ended["prompt_tokens"], ended["completion_tokens"]) == (11, 3)
+
+
+def test_a_contradiction_is_refused_and_the_client_stops(kit: Any) -> None:
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(), enforce="refuse") as (upstream, _gateway, client):
+            with pytest.raises(openai.BadRequestError) as refused:
+                await client.chat.completions.create(
+                    model="small-2026-01-01", messages=kit.MESSAGES, temperature=0.5
+                )
+            assert refused.value.param == "temperature"
+            assert "0.5" in str(refused.value)
+            assert upstream.asked == []
+            await client.chat.completions.create(model="small-2026-01-01", messages=kit.MESSAGES, seed=42)
+            assert upstream.asked[0].json["temperature"] == 0
+
+    asyncio.run(run())
+    assert [(c["ended"], c["status"]) for c in kit.rows("call")] == [("refused", 400), ("answered", 200)]
+
+
+@pytest.mark.parametrize("token", ["wrong", "", "sk-xspec-" + "0" * 48])
+def test_without_the_token_nothing_is_answered(kit: Any, token: str) -> None:
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply()) as (upstream, gateway, _):
+            async with openai.AsyncOpenAI(api_key=token or "-", base_url=gateway.base_url) as client:
+                with pytest.raises(openai.AuthenticationError):
+                    await client.models.list()
+                with pytest.raises(openai.AuthenticationError):
+                    await client.chat.completions.create(model="m", messages=kit.MESSAGES)
+            assert upstream.asked == []
+
+    asyncio.run(run())
+    assert kit.rows("call") == []
+
+
+def test_the_frozen_models_are_listed(kit: Any) -> None:
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply()) as (_, _gateway, client):
+            assert [model.id async for model in client.models.list()] == ["small-2026-01-01"]
+
+    asyncio.run(run())
