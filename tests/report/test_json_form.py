@@ -36,6 +36,7 @@ ARM_KEYS = [
     "flip_rate_pct_ci95",
     "disagreement_pct_ci95",
     "held",
+    "guide",
     "figures",
     "by_group",
     "goal_completion",

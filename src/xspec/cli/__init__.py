@@ -15,6 +15,7 @@ VERBS = {
     "doctor": "is this route fit to be measured through? one line a finding, with what to do",
     "plan": "tasks and runs that it takes to see a difference, and what they cost",
     "gateway": "an endpoint that puts any program which calls models under a frozen route",
+    "guide": "guides: look at one, check it, compare two",
     "query": "SQL over what is stored",
     "env": "environments of their own for benchmarks and tools: create, list, check, remove",
     "ui": "the MLflow UI over what is stored",

@@ -1,7 +1,6 @@
 """From a validated configuration to a stored spec: everything the spec stands for is put into the store with it."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
 from xspec.benchmarks.protocol import CODE_TOOLSET
 from xspec.errors import SpecError
+from xspec.experiment.compile_guide import guide_section, tasks_without_rules
 from xspec.experiment.members import members_of
-from xspec.guides.rules import guide_blob, read_rules
 from xspec.route.address import check_proxy
 from xspec.route.drift import names_a_date
 from xspec.route.routers import why_not_pinned
@@ -29,7 +28,6 @@ from xspec.spec.config import (
     explain,
 )
 from xspec.spec.models import ExperimentSpec
-from xspec.spec.secrets import key_variables, scan_plain
 from xspec.spec.store import Store
 from xspec.spec.user_file import read_user_file
 
@@ -60,19 +58,19 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
     `command` are the arguments that lead here, for a person who wants to go on later.
     """
     manifest_digest, manifest = await task_manifest(config.benchmark, store)
-    known = [row["id"] for row in manifest["tasks"]]
+    tasks = chosen_tasks(config.benchmark, [row["id"] for row in manifest["tasks"]])
     plain: dict[str, Any] = {
         "scheme": SCHEME,
         "benchmark": {
             **config.benchmark.model_dump(include={"kind", "version", "split", "settings"}),
-            "tasks": chosen_tasks(config.benchmark, known),
+            "tasks": tasks,
             "manifest": manifest_digest,
         },
         "agent": _agent(config, store, manifest),
         "route": route_of(config, store),
         "sampling": config.sampling.model_dump(),
         "drift": config.drift.model_dump(),
-        "guide": _guide(config, store),
+        "guide": guide_section(config, store, manifest, tasks),
         "k": config.k,
     }
     try:
@@ -92,7 +90,11 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
         config.confirm,
         config.trial_estimate,
         config.price,
-        (*undated_models(spec), *excluded_tasks(config.benchmark, spec)),
+        (
+            *undated_models(spec),
+            *excluded_tasks(config.benchmark, spec),
+            *tasks_without_rules(spec, store),
+        ),
     )
 
 
@@ -238,17 +240,6 @@ def _certificates(path: str | None, store: Store) -> str | None:
     if b"PRIVATE KEY" in data or b"BEGIN CERTIFICATE" not in data:
         raise SpecError(f"route.ca_file {path} must hold PEM certificates and nothing else")
     return store.put_blob(data)
-
-
-def _guide(config: ExperimentConfig, store: Store) -> dict[str, Any]:
-    guide = config.guide
-    if guide.kind == "none":
-        return {"kind": "none"}
-    if (guide.rules is None) == (guide.file is None):
-        raise SpecError("a guide has either rules or a file; see conf/guide/")
-    rules = guide.rules if guide.rules is not None else read_rules(str(guide.file))
-    scan_plain(list(rules), os.environ, "guide.rules", key_variables(config.provider.model_dump()))
-    return {"kind": "rules", "digest": store.put_blob(guide_blob(rules))}
 
 
 def _keep_promise(config: ExperimentConfig, spec: ExperimentSpec) -> None:

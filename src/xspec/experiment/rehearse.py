@@ -30,15 +30,21 @@ async def rehearsal_config(
     }
 
 
-async def _scripts(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool | None) -> dict[str, Any]:
-    """Instruction and known solution of every task; worked out once by the worker, then kept in the store."""
-    if pool is None:
-        return {}
+async def solutions_of(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool) -> dict[str, Any]:
+    """The known solution of every task that has one; worked out once by the worker, then kept in the store."""
     name = f"solutions-{benchmark.kind}-{benchmark.manifest[7:23]}-{package_fingerprint(benchmark.kind)[:16]}"
     digest = store.cached_digest(name)
     if digest is None:
         digest = store.put_blob(canonical_bytes(await pool.solutions()))
         store.cache_digest(name, digest)
-    solutions = store.json_blob(digest)
+    solutions: dict[str, Any] = store.json_blob(digest)
+    return solutions
+
+
+async def _scripts(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool | None) -> dict[str, Any]:
+    """Instruction and known solution of every task."""
+    if pool is None:
+        return {}
+    solutions = await solutions_of(benchmark, store, pool)
     instructions = {row["id"]: row["instruction"] for row in store.json_blob(benchmark.manifest)["tasks"]}
     return {task: {**solution, "instruction": instructions[task]} for task, solution in solutions.items()}

@@ -10,6 +10,7 @@ from xspec.errors import StoreError
 from xspec.report.analyse import analyse_arm, analyse_group
 from xspec.report.execution_record import DRIFT, ExecutionRecord, chosen_of
 from xspec.report.gateway import GatewayFigures
+from xspec.report.guide_scope import scope_of
 from xspec.report.model import Arm, ExecutionFigures, Group, Report
 from xspec.spec.diff import comparable
 from xspec.spec.models import ExperimentSpec
@@ -117,6 +118,7 @@ def _arm(group: int, executions: Sequence[ExecutionRecord]) -> Arm:
         condition_id=executions[0].condition_id,
         group=group,
         guided=spec.guide.kind != "none",
+        scope=scope_of(executions[chosen]),
         mode=spec.route.mode,
         simulated=any(member.kind == "rehearsal" for member in spec.route.members),
         executions=tuple(replace(f, chosen=i == chosen) for i, f in enumerate(figures)),

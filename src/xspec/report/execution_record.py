@@ -33,7 +33,7 @@ class ExecutionRecord:
     `lock_changes` says what later stints found different from the first one's lock and the user accepted,
     `verifications` what the replies prove about their origin, and `replayed` is (identical, all) of a replay
     of its trials, None if there was none. `task_info` has cluster, stratum, difficulty and instruction by task,
-    `locks` one entry a stint, `steps` what the trials did, None where it was not read.
+    `locks` one entry a stint, `steps` what the trials did, None where it was not read, `guide` the stored guide.
     """
 
     execution_id: str
@@ -54,6 +54,7 @@ class ExecutionRecord:
     task_info: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     locks: Sequence[Mapping[str, Any]] = ()
     steps: ExecutionSteps | None = None
+    guide: Mapping[str, Any] | None = None
 
     def outcomes(self, *, drift_counts: bool = False) -> NDArray[np.int64]:
         """Outcome codes, runs by tasks in the spec's order.

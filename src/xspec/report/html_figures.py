@@ -7,6 +7,7 @@ from xspec.analysis.intervals import Estimate
 from xspec.report.held import held
 from xspec.report.json_statistics import EFFECT_NAMES
 from xspec.report.model import Arm, Group
+from xspec.report.sentence import counted
 from xspec.report.sentences import arm_names, span
 
 _METRICS = (
@@ -49,12 +50,18 @@ def _arm(arm: Arm, name: str) -> dict[str, Any]:
             f"{fixed['mode']} route",
             sampling or "no sampling field sent",
             f"up to {fixed['max_attempts']} attempts ({statuses}), time-out {fixed['timeout_s']:g} s",
-            "guide" if arm.guided else "no guide",
+            _guide(arm),
         ],
         "counts": arm.statistics.reconciliation,
         "attribution": arm.statistics.attribution,
         "divergence": arm.statistics.divergence,
     }
+
+
+def _guide(arm: Arm) -> str:
+    if arm.scope is None:
+        return "guide" if arm.guided else "no guide"
+    return f"guide of {counted(arm.scope.rules, 'rule')}: {arm.scope.text()}"
 
 
 def comparison_rows(group: Group) -> list[dict[str, Any]]:

@@ -84,8 +84,21 @@ def _arm(arm: Arm, group: Group) -> dict[str, Any]:
         "simulated": arm.simulated,
         **intervals(arm),
         "held": held(arm.record.spec),
+        "guide": _guide(arm),
         **arm_statistics(arm),
         "executions": [_execution(execution) for execution in arm.executions],
+    }
+
+
+def _guide(arm: Arm) -> dict[str, Any] | None:
+    scope, guide = arm.scope, arm.record.spec.guide
+    if scope is None or guide.kind == "none":
+        return None
+    return {
+        "digest": guide.digest,
+        "rules": scope.rules,
+        "scope": scope.label,
+        "tasks_by_scope": dict(scope.counts),
     }
 
 

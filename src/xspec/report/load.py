@@ -63,6 +63,7 @@ def load_record(store: Store, folder: ExecutionFolder, *, steps: bool = True) ->
         task_info=_task_info(store, spec),
         locks=[folder.lock(stint) for stint in folder.stints()],
         steps=load_steps(folder, trials, from_journal=not projected) if steps else None,
+        guide=_guide(store, spec),
     )
 
 
@@ -144,6 +145,14 @@ def _task_info(store: Store, spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
     """From the manifest. A store that lost it still has a report, without clusters and instructions."""
     manifest = spec.benchmark.manifest
     return _rows_of(store, manifest) if store.blob_path(manifest).exists() else {}
+
+
+def _guide(store: Store, spec: ExperimentSpec) -> dict[str, Any] | None:
+    """Rules and map of a guided spec. A store that lost them still has a report, without the guide's scope."""
+    if spec.guide.kind == "none" or not store.blob_path(spec.guide.digest).exists():
+        return None
+    guide: dict[str, Any] = store.json_blob(spec.guide.digest)
+    return guide
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xspec.analysis.consistency import Consistency
+from xspec.guides.scope import GuideScope
 from xspec.report.execution_record import ExecutionRecord
 from xspec.report.gateway import GatewayFigures
 from xspec.report.statistics import ArmStatistics, GroupStatistics
@@ -49,7 +50,7 @@ class ExecutionFigures:
 class Arm:
     """One spec. `label` is the arm's name, or the levels of its factors; it identifies nothing.
 
-    `record` and `statistics` are of the chosen execution.
+    `record` and `statistics` are of the chosen execution. `scope` is None without a guide.
     """
 
     label: str
@@ -57,6 +58,7 @@ class Arm:
     condition_id: str
     group: int
     guided: bool
+    scope: GuideScope | None
     mode: Literal["fixed", "floating"]
     simulated: bool
     executions: tuple[ExecutionFigures, ...]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 
 from xspec.report.checked import attributed, counts, differ, outlier_runs
+from xspec.report.guide_scope import scope_mark, scope_sentence, scopes_apart
 from xspec.report.model import Arm, ExecutionFigures, Group
 from xspec.report.sentence import Sentence, counted, some
 
@@ -23,11 +24,12 @@ def nothing_stored(store: str) -> str:
 
 
 def arm_names(group: Group) -> dict[str, str]:
-    """Spec id → the arm's label, with the start of the spec id where two arms of the group share a label."""
-    labels = [arm.label for arm in group.arms]
+    """Spec id → the arm's label with the scope of its guide, and the start of the spec id where two are alike."""
+    labels = {arm.spec_id: arm.label + scope_mark(arm.scope) for arm in group.arms}
+    shown = list(labels.values())
     return {
-        arm.spec_id: arm.label if labels.count(arm.label) == 1 else f"{arm.label} ({arm.spec_id[:9]})"
-        for arm in group.arms
+        spec_id: label if shown.count(label) == 1 else f"{label} ({spec_id[:9]})"
+        for spec_id, label in labels.items()
     }
 
 
@@ -44,6 +46,9 @@ def sentences(group: Group) -> list[Sentence]:
         found += _with_drift(arm, names[arm.spec_id], group.k)
     for arm in group.arms:
         found += _left_out(arm, names[arm.spec_id], group.k)
+    found += scopes_apart(group, names)
+    for arm in group.arms:
+        found += scope_sentence(arm, names[arm.spec_id])
     found += differ(group, names)
     for arm in group.arms:
         found += counts(arm, names[arm.spec_id])

@@ -147,11 +147,13 @@ class NoGuideConfig(Section):
 
 
 class RulesGuideConfig(Section):
-    """Rules given in place, or read from `file` (one rule a line or list item)."""
+    """Rules given in place, or read from `file`, and which task gets which (see xspec.guides.select)."""
 
     kind: Literal["rules"]
     rules: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     file: Text | None = None
+    selection: Literal["all", "own-task", "same-scenario", "exclude-own-scenario", "top-n"] = "all"
+    n: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
 class ArmLabel(Section):

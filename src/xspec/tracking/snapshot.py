@@ -58,10 +58,11 @@ def config_snapshot(store: Store, spec: ExperimentSpec) -> dict[str, Any]:
         plain["agent"]["prompt"] = {"digest": prompt, "text": store.blob(prompt).decode()}
     if spec.guide.kind == "rules":
         guide = store.json_blob(spec.guide.digest)
-        rules = [rule["content"] for rule in guide["rules"]]
         by_task = {task: rules_for(guide, task) for task in spec.benchmark.tasks}
-        same = all(given == rules for given in by_task.values())
-        plain["guide"] = {**plain["guide"], "rules": rules, "rules_by_task": "all" if same else by_task}
+        same = all(given == guide["rules"] for given in by_task.values())
+        texts = {task: [rule["content"] for rule in given] for task, given in by_task.items()}
+        rules = [rule["content"] if len(rule) == 1 else rule for rule in guide["rules"]]
+        plain["guide"] = {**plain["guide"], "rules": rules, "rules_by_task": "all" if same else texts}
     return {"spec_id": spec.id, "condition_id": spec.condition_id, **plain}
 
 
