@@ -1,5 +1,6 @@
 """Every command in README and docs is run, or at least compiled where it would need a paid provider."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -37,6 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working folder whose store holds one small sweep."""
     cwd = tmp_path_factory.mktemp("docs")
     (cwd / "my-rules.md").write_text("- look before you act\n")
+    rule = {"content": "look before you pay anything", "source_tasks": ["banking.user_task_0"]}
+    (cwd / "my-guide.json").write_text(json.dumps({"xspec_guide": 1, "rules": [rule]}))
     done = xspec(cwd, "+arm=baseline,guided", *SMALL, "-m")
     assert done.returncode == 0, done.stderr
     return cwd
