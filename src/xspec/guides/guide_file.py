@@ -17,7 +17,7 @@ from xspec.errors import SpecError
 from xspec.guides.guide import Guide
 from xspec.guides.rule import Evidence, Rule
 from xspec.spec.config import explain
-from xspec.spec.models import Section, Text
+from xspec.spec.sections import Section, Text
 
 FORMAT = 1
 MARK = "xspec_guide"
