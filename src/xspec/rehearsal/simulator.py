@@ -1,10 +1,12 @@
 """From a request to a reply: routing, then behaviour, then faults. No I/O."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from xspec.rehearsal.address import COMPLETIONS, TrialAddress, parse_trial
+from xspec.rehearsal.analyst import Choices, asks_for_guidelines, choices_asked, guidelines, sample_turns
 from xspec.rehearsal.attempts import Attempts
 from xspec.rehearsal.behaviour import Turn
 from xspec.rehearsal.code import Block, as_reply
@@ -99,16 +101,31 @@ class Simulator:
     ) -> Reply:
         messages, tools = request["messages"], _tool_names(request.get("tools"))
         coverage = coverage_of(system_text(messages), self._apis if script.by_code else tools)
-        turn = member.player.turn(script, messages, trial.execution, trial.run, coverage)
-        if isinstance(turn.call, Call) and turn.call.name not in tools:
-            # Whoever withholds the tool gets a model that cannot go on, not one that calls it all the same.
-            turn = Turn("give_up", turn.step, text="" if trial.execution != CURL else CANNED)
-        attempt = self._attempts.next(trial.execution, trial.run, trial.task, turn.step)
+        n, prompt = choices_asked(request), asks_for_guidelines(messages)
+        if prompt is not None:
+            turns = [Turn("answer", 0, text=guidelines(prompt, trial.task))] * n
+        elif n > 1:
+            where = (trial.execution, trial.run)
+            turns = sample_turns(member.player, script, messages, where, coverage, tools, n)
+        else:
+            turns = [member.player.turn(script, messages, trial.execution, trial.run, coverage)]
+        # Whoever withholds the tool gets a model that cannot go on, not one that calls it all the same.
+        unable = "" if trial.execution != CURL else CANNED
+        turns = [
+            Turn("give_up", turn.step, text=unable)
+            if isinstance(turn.call, Call) and turn.call.name not in tools
+            else turn
+            for turn in turns
+        ]
+        step = turns[0].step
+        attempt = self._attempts.next(trial.execution, trial.run, trial.task, step)
         return self._with_faults(
-            Place(trial.execution, trial.run, trial.task, turn.step, attempt), trial, member, turn, size
+            Place(trial.execution, trial.run, trial.task, step, attempt), trial, member, turns, size
         )
 
-    def _with_faults(self, place: Place, trial: TrialAddress, member: Member, turn: Turn, size: int) -> Reply:
+    def _with_faults(
+        self, place: Place, trial: TrialAddress, member: Member, turns: Sequence[Turn], size: int
+    ) -> Reply:
         dice, faults = member.dice, member.dice.faults
         request_id = token(member.key, *_parts(place), "request")
         headers = (("x-request-id", f"req_{request_id}"), MARK)
@@ -125,7 +142,7 @@ class Simulator:
             return Reply(0, b"", ending="reset")
 
         served = member.model if fault != "other_model" else f"{member.model}-drifted"
-        completion = _completion(turn, place, member, served, size)
+        completion = _written(turns, place, member, served, size)
         if fault == "truncated_json":
             body = completion.body()
             cut, early = dice.cut(len(body), place), dice.closes_early(place)
@@ -139,7 +156,7 @@ class Simulator:
         self.tally.request(200, trial)
         if fault == "other_model":
             self.tally.fault("other_model")
-        if _garbled(turn, completion):
+        if isinstance(completion, Completion) and _garbled(turns[0], completion):
             self.tally.fault("garbled_arguments")
         self._attempts.answered(trial.execution, trial.run, trial.task)
         return Reply(200, completion.body(), headers, delay_s=faults.latency_s)
@@ -147,6 +164,25 @@ class Simulator:
 
 _RATE_LIMITED = error_body("Rate limit reached (simulated).", "rate_limit_error", "rate_limit_exceeded")
 _OVERLOADED = error_body("The server had an error (simulated).", "server_error", "server_error")
+
+
+def _written(
+    turns: Sequence[Turn], place: Place, member: Member, served: str, size: int
+) -> Completion | Choices:
+    if len(turns) == 1:
+        return _completion(turns[0], place, member, served, size)
+    return Choices(tuple(_choice(turn, i, place, member, served, size) for i, turn in enumerate(turns)))
+
+
+def _choice(turn: Turn, number: int, place: Place, member: Member, served: str, size: int) -> Completion:
+    """One of several choices: always whole, since a garbled one would look like another decision."""
+    completion_id = f"chatcmpl-{token(member.key, *_parts(place), 'completion')}"
+    if isinstance(turn.call, Block):
+        return Completion(completion_id, served, size, as_reply(turn.call.text))
+    if turn.call is None:
+        return Completion(completion_id, served, size, turn.text)
+    call_id = f"call_{token(place.execution, place.run, place.task, place.step, number)}"
+    return Completion(completion_id, served, size, tool=(call_id, turn.call.name, turn.call.text))
 
 
 def _completion(turn: Turn, place: Place, member: Member, served: str, size: int) -> Completion:
