@@ -17,7 +17,7 @@ from xspec.spec.store import Store
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SMALL = ["benchmark.tasks=[banking.user_task_0,slack.user_task_0]", "k=2"]
-INTERACTIVE = ("ui", "rehearsal", "gateway", "doctor")
+INTERACTIVE = ("ui", "rehearsal", "gateway", "doctor", "loop")
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -64,6 +64,8 @@ def test_command(folder: Path, page: str, command: str) -> None:
     arguments = with_ids(folder, words[3:])
     if arguments[0] in INTERACTIVE:
         arguments = [arguments[0], "--help"]
+    elif arguments[:2] == ["guide", "generate"]:  # tests/guides runs it and the loop, with the real library
+        arguments = [*arguments[:2], "--help"]
     elif (
         arguments[0] == "env" and arguments[1] != "list"
     ):  # tests of other files use what it would make or remove

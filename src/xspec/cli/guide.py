@@ -1,10 +1,11 @@
-"""`python -m xspec guide`: look at a guide, check it, compare two."""
+"""`python -m xspec guide`: generate a guide, look at it, check it, compare two."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from xspec.cli.generating import add_options, execution_named, generate
 from xspec.cli.parser import VerbParser
 from xspec.cli.say import say
 from xspec.cli.stored_or_composed import spec_named
@@ -18,7 +19,7 @@ from xspec.guides.read import read_guide
 from xspec.guides.rule import Rule, lines_of
 from xspec.guides.rules import rules_for
 from xspec.guides.scope import guide_scope
-from xspec.guides.select import Selection, assign_rules
+from xspec.guides.selection import Selection, assign_rules
 from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
@@ -26,9 +27,13 @@ from xspec.spec.store import Store
 
 def main(arguments: list[str]) -> int:
     parser = VerbParser(
-        prog="python -m xspec guide", description="Guides: look at one, check it, compare two."
+        prog="python -m xspec guide", description="Guides: generate one, look at it, check it, compare two."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    make = verbs.add_parser("generate", help="from a stored execution, by ALTK-Evolve (env create altk)")
+    make.add_argument("--from", dest="source", required=True, metavar="ID", help="an execution, or a spec")
+    make.add_argument("-o", "--output", required=True, metavar="FILE", help="the guide file to write")
+    add_options(make)
     show = verbs.add_parser("show", help="its rules, where they are from, how it was generated")
     show.add_argument("what", metavar="FILE|ID", help="a guide's file, or the id of a spec that has one")
     check = verbs.add_parser(
@@ -41,9 +46,12 @@ def main(arguments: list[str]) -> int:
     compare = verbs.add_parser("diff", help="the rules that only one of two guides has")
     compare.add_argument("a", metavar="A", help="a guide's file, or the id of a spec that has one")
     compare.add_argument("b", metavar="B")
-    for verb in (show, check, compare):
+    for verb in (make, show, check, compare):
         verb.add_argument("--store", default="mlruns", metavar="PATH")
     options = parser.parse_args(arguments)
+    if options.verb == "generate":
+        store = Store(options.store)
+        return generate(store, execution_named(store, options.source), options, Path(options.output))
     if options.verb == "show":
         return _show(options.what, options.store)
     if options.verb == "diff":

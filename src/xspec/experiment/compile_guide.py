@@ -11,7 +11,7 @@ from xspec.guides.read import read_guide
 from xspec.guides.rule import Rule, plain_rules
 from xspec.guides.rules import guide_blob, rules_for
 from xspec.guides.scope import FOREIGN
-from xspec.guides.select import assign_rules
+from xspec.guides.selection import assign_rules
 from xspec.spec.config import ExperimentConfig
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.secrets import key_variables, scan_plain

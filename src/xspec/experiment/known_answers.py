@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 from xspec.benchmarks.pool import WorkerPool
-from xspec.experiment.rehearse import solutions_of
+from xspec.experiment.rehearse import kept_solutions, solutions_of
 from xspec.guides.answers import Answers, answers_of
 from xspec.records.executions import ExecutionFolder
 from xspec.spec.models import ExperimentSpec
@@ -16,10 +16,12 @@ async def known_answers(
 ) -> dict[str, Answers]:
     """By task of the manifest. Starts the benchmark's worker if its solutions are not in the store yet."""
     benchmark = spec.benchmark
-    async with WorkerPool(
-        benchmark.kind, benchmark.version, benchmark.split, benchmark.settings, members=1, log=None
-    ) as pool:
-        solutions = await solutions_of(benchmark, store, pool)
+    solutions = kept_solutions(benchmark, store)
+    if solutions is None:
+        async with WorkerPool(
+            benchmark.kind, benchmark.version, benchmark.split, benchmark.settings, members=1, log=None
+        ) as pool:
+            solutions = await solutions_of(benchmark, store, pool)
     verdicts: dict[str, list[Any]] = defaultdict(list)
     if execution is not None:
         for trial in execution.progress().trials.values():

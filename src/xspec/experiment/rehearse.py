@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xspec.benchmarks import package_fingerprint
+from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
 from xspec.rehearsal.address import member_key
 from xspec.spec.canonical import canonical_bytes
@@ -30,21 +31,33 @@ async def rehearsal_config(
     }
 
 
+def kept_solutions(benchmark: BenchmarkSpec, store: Store) -> dict[str, Any] | None:
+    """The known solution of every task that has one, if they were ever asked for."""
+    digest = store.cached_digest(_kept_as(benchmark))
+    return None if digest is None else dict(store.json_blob(digest))
+
+
 async def solutions_of(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool) -> dict[str, Any]:
-    """The known solution of every task that has one; worked out once by the worker, then kept in the store."""
-    name = f"solutions-{benchmark.kind}-{benchmark.manifest[7:23]}-{package_fingerprint(benchmark.kind)[:16]}"
-    digest = store.cached_digest(name)
-    if digest is None:
-        digest = store.put_blob(canonical_bytes(await pool.solutions()))
-        store.cache_digest(name, digest)
-    solutions: dict[str, Any] = store.json_blob(digest)
-    return solutions
+    """The same; worked out once by the worker, then kept in the store."""
+    kept = kept_solutions(benchmark, store)
+    if kept is None:
+        kept = await pool.solutions()
+        store.cache_digest(_kept_as(benchmark), store.put_blob(canonical_bytes(kept)))
+    return kept
+
+
+def _kept_as(benchmark: BenchmarkSpec) -> str:
+    return f"solutions-{benchmark.kind}-{benchmark.manifest[7:23]}-{package_fingerprint(benchmark.kind)[:16]}"
 
 
 async def _scripts(benchmark: BenchmarkSpec, store: Store, pool: WorkerPool | None) -> dict[str, Any]:
-    """Instruction and known solution of every task."""
-    if pool is None:
+    """Instruction and known solution of every task; without a pool those that are kept, if any are."""
+    if benchmark.kind == EXTERNAL:
         return {}
-    solutions = await solutions_of(benchmark, store, pool)
+    solutions = (
+        kept_solutions(benchmark, store) if pool is None else await solutions_of(benchmark, store, pool)
+    )
+    if solutions is None:
+        return {}
     instructions = {row["id"]: row["instruction"] for row in store.json_blob(benchmark.manifest)["tasks"]}
     return {task: {**solution, "instruction": instructions[task]} for task, solution in solutions.items()}

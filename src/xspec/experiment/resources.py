@@ -11,6 +11,7 @@ from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import UserError
 from xspec.experiment.arm_execution import ArmExecution
+from xspec.experiment.rehearse import kept_solutions
 from xspec.experiment.started import StartedServers
 from xspec.route.client import Route
 from xspec.route.pacing import Pacers
@@ -42,11 +43,11 @@ class Resources:
         self._stack.callback(self._pacers.close)
         try:
             for execution in self._executions:
-                if _needs_worker(execution.spec):
+                if self._needs_worker(execution.spec):
                     await self._open_pool(execution.spec.benchmark)
             specs = [execution.spec for execution in self._executions]
             await self._servers.start(
-                specs, self._store, lambda spec: self.pool(spec) if _needs_worker(spec) else None
+                specs, self._store, lambda spec: self.pool(spec) if self._needs_worker(spec) else None
             )
         except BaseException:
             await self._stack.aclose()
@@ -111,16 +112,18 @@ class Resources:
         self._pools[key] = pool
         self._packages[key] = {**manifest["package"], **pool.surroundings()}
 
+    def _needs_worker(self, spec: ExperimentSpec) -> bool:
+        """Whether worlds are opened, or a simulated model has to be told solutions that the store does not have."""
+        if spec.agent.kind != "gateway":
+            return True
+        simulated = any(member.kind == "rehearsal" for member in spec.route.members)
+        known = spec.benchmark.kind == EXTERNAL or kept_solutions(spec.benchmark, self._store) is not None
+        return simulated and not known
+
     def _log(self, name: str) -> Path:
         """Where a process started for these executions writes its complaints: the first execution's folder."""
         first = self._executions[0]
         return first.folder.path / f"{name}-{first.stint}.log"
-
-
-def _needs_worker(spec: ExperimentSpec) -> bool:
-    """Whether worlds are opened, or a simulated model has to know the solutions of the tasks."""
-    simulated = any(member.kind == "rehearsal" for member in spec.route.members)
-    return spec.agent.kind != "gateway" or (simulated and spec.benchmark.kind != EXTERNAL)
 
 
 def _key(benchmark: BenchmarkSpec) -> bytes:

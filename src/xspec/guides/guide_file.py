@@ -55,7 +55,10 @@ class StepUncertainty(Section):
 
 
 class Provenance(Section):
-    """How a guide was generated. `temperature` is that of the samples; tokens are None where nobody counted."""
+    """How a guide was generated. `temperature` is that of the samples, `sampled` says where they are from.
+
+    `gateway_execution_ids` are the stored executions that carried its calls; calls, attempts and tokens are theirs.
+    """
 
     generator: Text
     generator_version: Text | None = None
@@ -68,10 +71,11 @@ class Provenance(Section):
     benchmark_version: Text | None = None
     spec_id: Text | None = None
     execution_id: Text | None = None
-    gateway_spec_id: Text | None = None
-    gateway_execution_id: Text | None = None
+    gateway_execution_ids: tuple[Text, ...] | None = None
     runs: tuple[Count, ...] | None = None
     trajectories: Count | None = None
+    failed_trajectories: Count | None = None
+    max_rules: Count | None = None
     calls: Count | None = None
     attempts: Count | None = None
     prompt_tokens: Count | None = None

@@ -26,7 +26,8 @@ STUCK = "I do not know how to go on."
 _ASKED = '"guidelines"'
 _STEP = re.compile(r"^\W*Step \d+\b.*$", re.MULTILINE)
 _MARKED = "UNCERTAINTY: "
-_CALLED = re.compile(r"\bapis\.\w+\.(\w+)\(|^\s*(?:- |.*?: )?(\w+)\(", re.MULTILINE)
+_APIS = re.compile(r"\bapis\.\w+\.(\w+)\(")
+_TOOLS = re.compile(r"^\s*(?:- |.*?: )?(\w+)\(", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,14 @@ def guidelines(prompt: str, task: str) -> str:
 def _steps(prompt: str) -> list[tuple[str, list[str]]]:
     """The line that opens each step, and the tools or APIs called in it."""
     heads = list(_STEP.finditer(prompt))
+    if not heads:
+        return []
     ends = [head.start() for head in heads[1:]] + [len(prompt.partition("# Your Analysis")[0])]
     found = []
     for head, end in zip(heads, ends, strict=True):
         body = prompt[head.end() : end]
-        found.append((head[0], [api or tool for api, tool in _CALLED.findall(body)]))
+        apis = _APIS.findall(body)
+        found.append((head[0], apis or _TOOLS.findall(body)))
     return found
 
 

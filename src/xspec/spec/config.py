@@ -147,7 +147,7 @@ class NoGuideConfig(Section):
 
 
 class RulesGuideConfig(Section):
-    """Rules given in place, or read from `file`, and which task gets which (see xspec.guides.select)."""
+    """Rules given in place, or read from `file`, and which task gets which (see xspec.guides.selection)."""
 
     kind: Literal["rules"]
     rules: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None

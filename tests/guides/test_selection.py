@@ -9,7 +9,7 @@ from xspec.errors import SpecError
 from xspec.guides.rule import Rule
 from xspec.guides.rules import guide_blob
 from xspec.guides.scope import guide_scope, task_scope
-from xspec.guides.select import Selection, assign_rules
+from xspec.guides.selection import Selection, assign_rules
 
 TASKS: list[dict[str, Any]] = [
     {"id": "pay_1", "cluster": "pay", "instruction": "Pay the bill for the dentist."},
