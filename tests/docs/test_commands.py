@@ -12,6 +12,8 @@ import pytest
 
 from xspec.cli import VERBS
 from xspec.records.executions import executions_of
+from xspec.spec.compose import compose
+from xspec.spec.config import validate_config
 from xspec.spec.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +64,14 @@ def test_command(folder: Path, page: str, command: str) -> None:
     if words[:3] != ["python", "-m", "xspec"]:
         pytest.fail(f"{page}: {command!r} is neither make nor python -m xspec: say how it is to be tested")
     arguments = with_ids(folder, words[3:])
+    published = any("+published=" in word for word in arguments)
+    if published:
+        # Its data are the user's: everything up to asking the benchmark is tried here.
+        sides = arguments[1:] if arguments[0] == "diff" else [shlex.join(arguments)]
+        for side in sides:
+            overrides = [word for word in shlex.split(side) if word not in VERBS and word != "-m"]
+            validate_config(compose([re.sub(r"^(\+arm=[a-z_]+),.*", r"\1", word) for word in overrides]))
+        return
     if arguments[0] in INTERACTIVE:
         arguments = [arguments[0], "--help"]
     elif arguments[:2] == ["guide", "generate"]:  # tests/guides runs it and the loop, with the real library

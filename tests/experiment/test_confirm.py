@@ -34,6 +34,7 @@ def test_without_a_terminal_or_yes_nothing_is_sent(lab: Any, kit: Any, server: A
             assert "12 trials, about 24 calls, 12,000 prompt and 3,000 completion tokens" in line
             assert "add --yes" in line
             assert finished.out == ""
+        assert "LAB_KEY" in lab.here(*command(kit, server), "--yes").err, "a missing key comes first"
     assert server.requests == []
     assert lab.executions() == []
 

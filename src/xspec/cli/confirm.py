@@ -9,6 +9,7 @@ from xspec.cli.say import say
 from xspec.errors import UserError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.forecast import Forecast, forecast
+from xspec.experiment.lock import key_fingerprints
 from xspec.spec.config import Price
 from xspec.spec.store import Store
 
@@ -24,6 +25,8 @@ def confirm(arms: Sequence[Compiled], store: Store, *, yes: bool) -> None:
     expected = forecast(store, paid)
     if not expected.trials:
         return
+    for arm in paid:
+        key_fingerprints(arm.spec)  # a missing key is told before anybody is asked
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if not yes and not terminal:
         raise UserError(
