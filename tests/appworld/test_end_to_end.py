@@ -17,6 +17,9 @@ from xspec.benchmarks.pool import WorkerPool
 from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.spec.store import Store
 
+pytestmark = pytest.mark.timeout(900)
+"""The engine takes half a second of CPU a trial, and other tests may run beside it."""
+
 K, TASKS = 3, 12
 OVERRIDES = [
     *("benchmark=appworld", "benchmark.split=test_normal", "agent=code_react", f"k={K}", "workers=4"),
@@ -65,7 +68,7 @@ def executed(variables: Mapping[str, str], tmp_path_factory: pytest.TempPathFact
         text=True,
         start_new_session=True,
     )
-    _, err = process.communicate(timeout=280)
+    _, err = process.communicate(timeout=800)
     left = [one.name() for one in psutil.process_iter() if _session(one.pid) == process.pid]
     return Executed(Store(cwd / "mlruns"), process.returncode, err, left)
 
