@@ -176,6 +176,14 @@ def test_words_instead_of_a_tool_call_and_replies_that_differ(clinic: Any) -> No
     assert "5 replies alone: 3 texts" in line(lines, "determinism")
 
 
+def test_an_agent_without_tool_calls_needs_none(clinic: Any) -> None:
+    with clinic.Provider(tools=False).serving() as provider:
+        code, lines, _ = clinic(*provider.overrides(), "agent=json_choice", "--no-trial", LAB_KEY=clinic.KEY)
+    assert code == 0, lines
+    assert not [one for one in lines if one[9:22].strip() == "tools"]
+    assert not any("tools" in body for body in provider.bodies)
+
+
 def test_an_undated_model_is_a_note_that_matters(clinic: Any) -> None:
     with clinic.Provider(models=("small",)).serving() as provider:
         changed = provider.overrides(**{"provider.model": "small"})

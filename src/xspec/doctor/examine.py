@@ -86,7 +86,8 @@ async def _member(prober: Prober, say: Say) -> None:
     if call.level == "problem":
         return
     say(_listed(prober.member.model, models))
-    say(await calls.tool_call(prober))
+    if prober.spec.agent.kind == "tool_loop":  # the others get by without tool calls
+        say(await calls.tool_call(prober))
     say(await calls.streaming(prober))
     async for finding in calls.determinism(prober):
         say(finding)
