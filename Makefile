@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
 ARMS   := +arm=baseline,guided,floating,guided_floating
 
-.PHONY: run test check lint setup bench stress calibrate report ui clean
+.PHONY: run test suite check lint style types setup bench stress calibrate report ui clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -18,15 +18,22 @@ report: $(STAMP)
 ui: $(STAMP)
 	@$(PY) -m xspec ui
 
-test: lint
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile
+test: style
+	@$(MAKE) --no-print-directory --jobs=2 types suite
+
+suite: $(STAMP)
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: lint
 	@$(PY) -m pytest -q tests/spec tests/route tests/records tests/guides tests/agents
 
-lint: $(STAMP)
+lint: style types
+
+style: $(STAMP)
 	@$(PY) -m ruff format --check src tests bench tools stress
 	@$(PY) -m ruff check src tests bench tools stress
+
+types: $(STAMP)
 	@$(PY) -m mypy
 
 stress: $(STAMP)

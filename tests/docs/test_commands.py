@@ -1,5 +1,6 @@
 """Every command in README and docs is run, or at least compiled where it would need a paid provider."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from xspec.__main__ import main
 from xspec.cli import VERBS
 from xspec.records.executions import executions_of
 from xspec.spec.compose import compose
@@ -42,23 +44,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (cwd / "my-rules.md").write_text("- look before you act\n")
     rule = {"content": "look before you pay anything", "source_tasks": ["banking.user_task_0"]}
     (cwd / "my-guide.json").write_text(json.dumps({"xspec_guide": 1, "rules": [rule]}))
-    done = xspec(cwd, "+arm=baseline,guided", *SMALL, "-m")
+    done = process(cwd, sys.executable, "-m", "xspec", "+arm=baseline,guided", *SMALL, "-m")
     assert done.returncode == 0, done.stderr
     return cwd
 
 
-def xspec(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "xspec", *words], cwd=cwd, capture_output=True, text=True, timeout=240
-    )
+def process(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=240)
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[command for _, command in COMMANDS])
-def test_command(folder: Path, page: str, command: str) -> None:
+def test_command(folder: Path, capsys: pytest.CaptureFixture[str], page: str, command: str) -> None:
+    """In this process, whose imports are done; only a launcher's processes would outlive the command here."""
     words = shlex.split(command)
     if words[0] == "make":
         targets = [word for word in words[1:] if "=" not in word]
-        done = subprocess.run(["make", "-n", *targets], cwd=ROOT, capture_output=True, text=True)
+        done = process(ROOT, "make", "-n", *targets)
         assert done.returncode == 0, done.stderr
         return
     if words[:3] != ["python", "-m", "xspec"]:
@@ -84,8 +85,17 @@ def test_command(folder: Path, page: str, command: str) -> None:
         arguments = [*arguments[:2], "--help"]
     elif arguments[0] not in VERBS:
         arguments = small(arguments)
-    done = xspec(folder, *arguments)
-    assert done.returncode == 0, f"{page}: {command}\n{done.stdout}{done.stderr}"
+    if any(word.startswith("hydra/launcher=") for word in arguments):
+        done = process(folder, sys.executable, "-m", "xspec", *arguments)
+        code, said = done.returncode, done.stdout + done.stderr
+    else:
+        with contextlib.chdir(folder):
+            try:
+                code = main(arguments)
+            except SystemExit as help_shown:
+                code = help_shown.code
+        said = "".join(capsys.readouterr())
+    assert code == 0, f"{page}: {command}\n{said}"
 
 
 def with_ids(folder: Path, words: list[str]) -> list[str]:
@@ -100,11 +110,16 @@ def with_ids(folder: Path, words: list[str]) -> list[str]:
 
 
 def small(overrides: list[str]) -> list[str]:
-    """The experiment on two tasks; one that would call a paid provider is compiled instead."""
+    """The experiment on two tasks; one that would call a paid provider is compiled instead.
+
+    A launcher's jobs are processes of their own: two arms of four show that they come up.
+    """
     paid = any(word.startswith("provider=") and word[9:] not in ("rehearsal", "local") for word in overrides)
     if any(word.startswith("benchmark=") for word in overrides):
         return [*(word for word in overrides if not word.startswith("k=")), "benchmark.limit=2", "k=1"]
     kept = [word for word in overrides if not word.startswith(("k=", "benchmark.limit="))]
+    if any(word.startswith("hydra/launcher=") for word in kept):
+        kept = [re.sub(r"^\+arm=.*,([a-z_]+,[a-z_]+)$", r"+arm=\1", word) for word in kept]
     if paid:
         first = [re.sub(r"^(\+arm=[a-z_]+),.*", r"\1", word) for word in kept if word != "-m"]
         return ["show", *first, *SMALL]

@@ -12,6 +12,7 @@ from xspec.spec.compose import conf_dir
 
 CANARY = "canary-4711-Plain-Words-and-some-Length"
 MLFLOW_TOO = {"XSPEC_MLFLOW": "now"}
+"""With a key in the environment, tests/security/test_traces.py has MLflow too."""
 FORMS = (CANARY.encode(), base64.b64encode(CANARY.encode()), CANARY.encode().hex().encode())
 
 
@@ -35,7 +36,7 @@ def _asks_for_the_environment(kit: Any) -> Any:
 def test_key_is_sent_and_written_nowhere(lab: Any, kit: Any, way: str) -> None:
     """As a process of its own, so that everything it says is seen; the agent asks for the worker's environment."""
     server = _asks_for_the_environment(kit)
-    variables = {**MLFLOW_TOO, **({"LAB_KEY": CANARY} if way == "variable" else {})}
+    variables = {"LAB_KEY": CANARY} if way == "variable" else MLFLOW_TOO
     with server.serving():
         if way == "dotenv":
             (lab.cwd / ".env").write_text(f"# keys\nexport OTHER={CANARY}\nLAB_KEY=${{OTHER}}\n")
@@ -44,7 +45,7 @@ def test_key_is_sent_and_written_nowhere(lab: Any, kit: Any, way: str) -> None:
     assert finished.code == 0, finished.err
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {CANARY}"}
     (lab.cwd / ".env").unlink(missing_ok=True)
-    assert (lab.store_path / "mlflow.db").exists()
+    assert (lab.store_path / "mlflow.db").exists() == (way == "dotenv")
     assert _holding(lab.root) == []
     assert not any(form.decode() in reported.out for form in FORMS)
     seen = [m["content"] for request in server.requests for m in request["messages"] if m["role"] == "tool"]

@@ -217,11 +217,11 @@ def test_four_processes_project_a_fresh_store_at_once(maker: Any, zygote: Any) -
     assert pending(maker.store) == []
 
 
-def test_many_executions(maker: Any, database: Any) -> None:
-    for i in range(30):
+def test_a_hundred_executions(maker: Any, database: Any) -> None:
+    for i in range(100):
         maker.execution(["+-"], arm=f"arm-{i}", sampling={"seed": i})
-    assert project_all(maker.store) == 30
-    assert database.counts()["runs"] == 60
+    assert project_all(maker.store) == 100
+    assert database.counts()["runs"] == 200
     assert project_all(maker.store) == 0
 
 

@@ -10,7 +10,6 @@ from xspec.errors import SpecError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lease import Lease
 from xspec.experiment.lock import make_lock, refuse_change, write_lock
-from xspec.experiment.played import played_agent
 from xspec.experiment.trial import WORKER_CAUSE, Tally, TrialInput
 from xspec.guides.rules import system_text
 from xspec.records.executions import ExecutionFolder, Progress, executions_of
@@ -18,6 +17,7 @@ from xspec.records.journal import Journal
 from xspec.records.rows import AttemptEnded, AttemptStarted, Call, Place, Row, Step, Trial
 from xspec.route.conversation import Pins, text_digest
 from xspec.spec.models import ExperimentSpec
+from xspec.spec.played import played_agent
 from xspec.spec.store import Store
 
 

@@ -12,7 +12,6 @@ from xspec.errors import DiskFailed, RouteStopped, SpecDrift, WorkerError, Xspec
 from xspec.experiment.arm_execution import ArmExecution, trial_inputs, trials_to_do
 from xspec.experiment.compile import Compiled
 from xspec.experiment.lock import key_fingerprints
-from xspec.experiment.played import played_agent
 from xspec.experiment.progress import ProgressDisplay
 from xspec.experiment.resources import Resources
 from xspec.experiment.schedule import order
@@ -20,6 +19,7 @@ from xspec.experiment.started import check_startable
 from xspec.experiment.trial import ROUTE_CAUSE, TrialInput, TrialRunner
 from xspec.records.executions import executions_of
 from xspec.records.rows import Trial
+from xspec.spec.played import played_agent
 from xspec.spec.store import Store
 
 ROUTE_INVALID_IN_A_ROW = 10

@@ -24,6 +24,7 @@ from xspec.guides.rules import system_text
 from xspec.records.executions import ExecutionFolder
 from xspec.records.rows import Step, Trial
 from xspec.spec.models import ExperimentSpec
+from xspec.spec.played import played_agent
 from xspec.spec.store import Store
 
 KIND = "appworld"
@@ -48,6 +49,7 @@ def export_appworld_run(store: Store, folder: ExecutionFolder, target: Path) -> 
         raise UserError(
             f"{folder.path.name} is an execution of {spec.benchmark.kind}; appworld-run exports those of {KIND}"
         )
+    played_agent(spec)
     if target.exists():
         raise UserError(f"{target} is there already; name a folder that is not")
     kept = {
@@ -108,7 +110,7 @@ class _Talk:
     def __init__(self, store: Store, spec: ExperimentSpec) -> None:
         manifest = store.json_blob(spec.benchmark.manifest)
         self._instructions = {row["id"]: row["instruction"] for row in manifest["tasks"]}
-        self._prompt = store.blob(spec.agent.prompt).decode()
+        self._prompt = store.blob(played_agent(spec).prompt).decode()
         self._guide = store.json_blob(spec.guide.digest) if spec.guide.kind == "rules" else None
         self._models = {member.name: member.model for member in spec.route.members}
         self._sampling = spec.sampling.model_dump(exclude_none=True)
