@@ -44,6 +44,7 @@ bench: $(STAMP)
 
 calibrate: $(STAMP)
 	@$(PY) tools/calibrate.py --experiments 4000
+	@$(PY) tools/calibrate_rehearsal.py
 
 setup: $(STAMP)
 
