@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from xspec.report.build import build_report
-from xspec.report.html import report_html
+from xspec.report.html import _percent, report_html
 from xspec.report.markdown import report_markdown
 from xspec.report.steps import ExecutionSteps, steps_of
 
@@ -114,6 +114,7 @@ def test_no_figure_is_no_number(page: str) -> None:
 
 def test_simulated_is_on_the_page(page: str) -> None:
     assert page.count("SIMULATED MODEL") >= 3
+    assert "@bottom-center" in page  # at the foot of every printed sheet
     assert "published, not measured" in page
 
 
@@ -130,6 +131,20 @@ def test_the_runs_are_shown_where_they_part(page: str) -> None:
     assert "part at step 0" in page
     assert re.search(r"<b>run 0</b>\s*called <code>pay\(", page)
     assert re.search(r"<b>run 1</b>\s*answered", page)
+
+
+def test_commands_in_remarks_are_code_and_what_stands_around_them_is_escaped(make: Any) -> None:
+    text = report_html(build_report([make.record(make.spec(), ["++?", "+-+"], arm="<i>`x`")]))
+    assert "<code>--retry-invalid</code> runs them again" in text
+    assert "<i>" not in re.sub(r"<i class", "", text)
+    assert "&lt;i&gt;<code>x</code>: " in text
+
+
+def test_figures_are_written_as_figures(make: Any) -> None:
+    """No `-3.2%` with a hyphen, no `0.0` for a temperature of 0, no `77 %`."""
+    spec = make.spec(tasks=TASKS, sampling={"temperature": 0.0, "top_p": 0.95})
+    assert "temperature 0, top_p 0.95" in report_html(build_report([make.record(spec, ["+++", "+-+"])]))
+    assert _percent(-0.032) == "\N{MINUS SIGN}3.2%"
 
 
 def test_an_empty_store() -> None:

@@ -44,7 +44,7 @@ _SENTENCES = {
     Reason.NO_EXPOSURE: "no pair of runs was exposed to such an event while still on one prefix",
     Reason.NO_PARTING: "no pair of runs parted",
     Reason.NO_UNEXPOSED_PARTING: "no pair of runs parted without an event, so there is nothing to compare with",
-    Reason.UNSTABLE: "too many resamples have no value",
+    Reason.UNSTABLE: "too few such events or partings: many resamples have none",
     Reason.UNREACHABLE: "no effect on these tasks makes so large a difference",
     Reason.TOO_MANY_TASKS: "more tasks than the search looks at",
 }

@@ -34,10 +34,11 @@ def counts(arm: Arm, name: str) -> Iterator[Sentence]:
 
 
 def outlier_runs(arm: Arm, name: str) -> Iterator[Sentence]:
+    """Runs that lie far from the others of their arm, and what to look at first."""
     for one in arm.statistics.review.outliers:
-        what = {"retry_count": "retries", "total_tokens": "tokens", "pass_pct": "% passed"}[one.figure]
+        what = {"retry_count": " retries", "total_tokens": " tokens", "pass_pct": "% passed"}[one.figure]
         yield Sentence(
-            f"{name}: run {one.run} stands out with {one.value:,.0f} {what} (median {one.median:,.0f}): {one.look_at}.",
+            f"{name}: run {one.run} stands out with {one.value:,.0f}{what} (median {one.median:,.0f}): {one.look_at}.",
             warning=True,
         )
 

@@ -1,11 +1,13 @@
 """The report as one HTML file: no network, styles and drawings inside, readable without scripts or colours."""
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from xspec.report.gateway import gateway_lines
 from xspec.report.goals import GOALS, goal_headings, goal_rows, has_goals
@@ -23,7 +25,7 @@ from xspec.report.html_tasks import grid_rows, task_views
 from xspec.report.model import Group, Report
 from xspec.report.protection import protection_notice
 from xspec.report.published import MARK, REFERENCES, SETTING, SOURCE
-from xspec.report.sentences import DASH, SIMULATED, arm_names, number, sentences
+from xspec.report.sentences import DASH, MINUS, SIMULATED, arm_names, number, sentences
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -86,9 +88,16 @@ def _template() -> Template:
         "percent": _percent,
         "ratio": _ratio,
         "span": _span,
+        "marked": _marked,
     }
     environment.filters.update(filters)
     return environment.get_template("report.html")
+
+
+def _marked(text: str) -> Markup:
+    """The escaped text, with what stands between backticks as code."""
+    parts = re.split("`([^`]*)`", text)
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
 
 
 def _points(value: float | None) -> str:
@@ -96,7 +105,7 @@ def _points(value: float | None) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return DASH if share is None else f"{100 * share:.1f}%"
+    return DASH if share is None else f"{100 * share:.1f}%".replace("-", MINUS)
 
 
 def _ratio(value: float | None) -> str:

@@ -34,7 +34,7 @@ def arm_rows(group: Group) -> list[dict[str, Any]]:
 def _arm(arm: Arm, name: str) -> dict[str, Any]:
     estimates = arm.statistics.estimates
     fixed = held(arm.record.spec)
-    sampling = ", ".join(f"{field} {value}" for field, value in fixed["sampling"].items())
+    sampling = ", ".join(f"{field} {_short(value)}" for field, value in fixed["sampling"].items())
     statuses = ", ".join(map(str, fixed["retry_statuses"]))
     return {
         "name": name,
@@ -62,6 +62,10 @@ def _guide(arm: Arm) -> str:
     if arm.scope is None:
         return "guide" if arm.guided else "no guide"
     return f"guide of {counted(arm.scope.rules, 'rule')}: {arm.scope.text()}"
+
+
+def _short(value: Any) -> Any:
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 def comparison_rows(group: Group) -> list[dict[str, Any]]:
@@ -101,7 +105,14 @@ def effect_rows(group: Group) -> list[dict[str, Any]]:
                 )
                 tasks = found.tasks
         if cells:
-            rows.append({"name": name, "as_fail": as_fail, "tasks": tasks, "metrics": cells})
+            rows.append(
+                {
+                    "name": name.replace(" x ", " \N{MULTIPLICATION SIGN} "),
+                    "as_fail": as_fail,
+                    "tasks": tasks,
+                    "metrics": cells,
+                }
+            )
     return rows
 
 
