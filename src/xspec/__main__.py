@@ -6,8 +6,6 @@ import resource
 import sys
 from collections.abc import Sequence
 
-from xspec import interrupts
-
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """What a disk says that takes no more: nobody's mistake, so no traceback."""
 
@@ -48,5 +46,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    interrupts.listen()
     raise SystemExit(main())

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from xspec import interrupts
 from xspec.cli.launcher import launcher_of
 from xspec.cli.orphan import end_with_parent
 from xspec.cli.say import say
@@ -39,7 +38,6 @@ def launch(overrides: Sequence[str], arms: Sequence[Compiled], store: Store, com
     if launcher == "joblib" and not any("hydra.launcher.n_jobs" in o for o in overrides):
         extra.append(f"hydra.launcher.n_jobs={len(arms)}")  # waiting dominates, not cores
     interrupted = False
-    interrupts.heed()
     with tempfile.TemporaryDirectory(prefix="xspec-sweep-") as notes:
         try:
             hydra_run([*overrides, *extra], execute_job, multirun=True, notes=notes)

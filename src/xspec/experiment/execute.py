@@ -7,7 +7,6 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xspec import interrupts
 from xspec.errors import DiskFailed, RouteStopped, SpecDrift, WorkerError, XspecError
 from xspec.experiment.arm_execution import ArmExecution, trial_inputs, trials_to_do
 from xspec.experiment.compile import Compiled
@@ -93,7 +92,6 @@ def execute(
             key_fingerprints(arm.spec)  # a missing key or model is told before anything is begun
             check_startable(arm.spec)
             to_do.append(arm)
-    interrupts.heed()
     with contextlib.ExitStack() as stack:
         executions: list[ArmExecution] = []
         for arm in to_do:
