@@ -6,12 +6,23 @@ import resource
 import sys
 from collections.abc import Sequence
 
+from xspec.interrupts import kept_interrupts
+
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """What a disk says that takes no more: nobody's mistake, so no traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (without the program's name); returns its exit code. Bad input is one line, no traceback."""
+    try:
+        with kept_interrupts():
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        print("xspec: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(given: list[str]) -> int:
     # Before NumPy is imported: the products are small, and its threads would spin on them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from xspec.cli import dispatch, split_command
@@ -21,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     # A core dump would write the keys to disk, as memory that nobody thinks of as a log.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         load_dotenv()
         own, command = split_command(given)
@@ -31,9 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except XspecError as error:
         print(f"xspec: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("xspec: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
