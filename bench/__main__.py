@@ -19,6 +19,11 @@ BARS: dict[str, list[tuple[str, str, float]]] = {
         ("seconds from a warm command to the first model call", "first_call_s", 5),
         ("projecting 1,840 trials: CPU seconds", "projection_cpu_s", 10),
     ],
+    "appworld": [
+        ("AppWorld: CPU seconds to open and judge a world", "world_cpu_s", 0.5),
+        ("AppWorld: private MB of a worker", "private_mb", 100),
+        ("AppWorld: time a trial, 4 workers ÷ 1, answers in 200 ms", "time_ratio", 1 / 3),
+    ],
     "report_html": [
         ("analysis and HTML report of 4 x 168 x 5: CPU seconds", "cpu_s", 5),
         ("that page: MB", "html_mb", 5),

@@ -85,7 +85,9 @@ class _Pool:
         self.opened = 0
 
     @asynccontextmanager
-    async def world(self, task: str, run: int, *, open_timeout_s: float) -> AsyncIterator[_World]:
+    async def world(
+        self, task: str, run: int, *, open_timeout_s: float, folder: Path | None = None
+    ) -> AsyncIterator[_World]:
         self.opened += 1
         if self.opened > 1:
             raise WorkerDied("the zygote ended")

@@ -1,10 +1,14 @@
 """What differs between two specs, and what keeps them from being compared."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from xspec.spec.diff import ABSENT, FieldDiff, comparable, diff_specs, share_member
+from xspec.__main__ import main
+from xspec.spec.canonical import canonical_bytes
+from xspec.spec.diff import ABSENT, FieldDiff, changed_tasks, comparable, diff_specs, share_member
+from xspec.spec.store import Store
 
 
 def test_equal_specs_differ_in_nothing(make: Any) -> None:
@@ -96,3 +100,30 @@ def test_a_shared_member_is_one_of_equal_settings_not_of_equal_name(make: Any) -
     renamed = make.member("a") | {"name": "another"}
     assert share_member(make.spec(), make.spec(members=[renamed]))
     assert not share_member(make.spec(), make.spec(members=[make.member("a", model="other")]))
+
+
+def test_manifests_are_told_apart_task_by_task() -> None:
+    a = {"package": {"p": "1"}, "tasks": [{"id": "x", "data": "1"}, {"id": "y", "data": "1"}]}
+    b = {"package": {"p": "2"}, "tasks": [{"id": "x", "data": "2"}, {"id": "y", "data": "1"}, {"id": "z"}]}
+    assert changed_tasks(a, a) == ([], [])
+    assert changed_tasks(a, b) == (["x", "z"], ["package"])
+
+
+def test_the_verb_names_the_tasks_that_changed(
+    make: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "store")
+    ids = []
+    for data in ("1", "2"):
+        spec = make.spec()
+        manifest = {"tasks": [{"id": task, "data": data} for task in spec.benchmark.tasks[:1]]}
+        digest = store.put_blob(canonical_bytes(manifest))
+        changed = spec.model_copy(
+            update={"benchmark": spec.benchmark.model_copy(update={"manifest": digest})}
+        )
+        store.put_spec(changed)
+        ids.append(changed.id)
+    assert main(["diff", *ids, "--store", str(tmp_path / "store")]) == 0
+    said = capsys.readouterr().out
+    assert "DIFFERS  benchmark.manifest" in said
+    assert f"other tasks: {spec.benchmark.tasks[0]}" in said

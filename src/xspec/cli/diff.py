@@ -4,7 +4,9 @@ import shlex
 
 from xspec.cli.parser import VerbParser
 from xspec.cli.stored_or_composed import spec_named
-from xspec.spec.diff import comparable, diff_specs
+from xspec.spec.diff import changed_tasks, comparable, diff_specs
+from xspec.spec.models import ExperimentSpec
+from xspec.spec.store import Store
 
 
 def main(arguments: list[str]) -> int:
@@ -21,6 +23,8 @@ def main(arguments: list[str]) -> int:
     differences = diff_specs(a, b)
     for field in differences:
         print(f"{'factor' if field.factor else 'DIFFERS'}  {field.field}: {field.a} | {field.b}")
+        if field.field == "benchmark.manifest":
+            print(f"         {_manifests(a, b, Store(options.store, create=False))}")
     if not differences:
         print("the same spec")
     elif comparable(a, b):
@@ -28,3 +32,10 @@ def main(arguments: list[str]) -> int:
     else:
         print("arms of one comparison: they differ in factors alone")
     return 0
+
+
+def _manifests(a: ExperimentSpec, b: ExperimentSpec, store: Store) -> str:
+    """Which tasks are not the same in both, by id: their texts, tools, data or solutions changed."""
+    tasks, parts = changed_tasks(*(store.json_blob(spec.benchmark.manifest) for spec in (a, b)))
+    named = [*parts, f"tasks: {', '.join(tasks)}"] if tasks else parts
+    return f"other {', '.join(named)}"

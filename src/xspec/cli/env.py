@@ -1,10 +1,19 @@
 """`python -m xspec env`: environments of their own for benchmarks and tools that cannot live in xspec's."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 
-from xspec.benchmarks import environment_making, environments
+from xspec.benchmarks import BENCHMARKS, environment_making, environments
+from xspec.benchmarks.checks import TaskCheck, check_tasks, unexplained
+from xspec.benchmarks.confinement import enforced
+from xspec.benchmarks.pool import WorkerPool
 from xspec.cli.parser import VerbParser
 from xspec.cli.say import say
+from xspec.spec.compose import compose
+from xspec.spec.config import validate_config
+
+CHECK_MEMBERS = 2
 
 
 def main(arguments: list[str]) -> int:
@@ -16,15 +25,22 @@ def main(arguments: list[str]) -> int:
     verbs.add_parser("list", help="which there are, and which are made")
     for verb, what in (
         ("create", "make it; does nothing if it is there"),
-        ("check", "does it hold the pinned versions, and does it run?"),
+        ("check", "does it hold the pinned versions and run? do verdicts of its benchmark mean something?"),
         ("remove", "remove it"),
     ):
         verbs.add_parser(verb, help=what).add_argument("name", metavar="NAME")
+    verbs.choices["check"].add_argument(
+        "overrides",
+        nargs="*",
+        metavar="OVERRIDE",
+        help="whose tasks are checked: benchmark.split=test_normal",
+    )
     options = parser.parse_args(arguments)
     if options.verb == "list":
         return _list()
-    action = {"create": _create, "check": _check, "remove": _remove}[options.verb]
-    return action(options.name)
+    if options.verb == "check":
+        return _check(options.name, options.overrides)
+    return {"create": _create, "remove": _remove}[options.verb](options.name)
 
 
 def _list() -> int:
@@ -52,7 +68,7 @@ def _create(name: str) -> int:
     return 0
 
 
-def _check(name: str) -> int:
+def _check(name: str, overrides: Sequence[str]) -> int:
     wrong = environment_making.check(name)
     for line in wrong:
         print(f"{name}: {line}")
@@ -62,7 +78,35 @@ def _check(name: str) -> int:
         )
         return 3
     print(f"{name}: {_version(name)} and all pinned packages, and it runs")
-    return 0
+    codes = [_check_tasks(kind, overrides) for kind, at in BENCHMARKS.items() if at.environment == name]
+    return max(codes, default=0)
+
+
+def _check_tasks(kind: str, overrides: Sequence[str]) -> int:
+    """Opens two worlds of every task: one in which nothing is done, one in which the known solution is played."""
+    if BENCHMARKS[kind].keeps_output:
+        print(f"{kind}: code of a model runs confined; {enforced()}")
+    benchmark = validate_config(compose([f"benchmark={kind}", *overrides])).benchmark
+
+    async def checked() -> list[TaskCheck]:
+        given = benchmark.version, benchmark.split, benchmark.settings
+        async with WorkerPool(benchmark.kind, *given, members=CHECK_MEMBERS, log=None) as pool:
+            return await check_tasks(pool)
+
+    checks = asyncio.run(checked())
+    solved = [check for check in checks if check.solution is not None]
+    wrong = unexplained(solved, [item.task for item in benchmark.exclude])
+    wrong += [
+        f"{check.task} passes when nothing is done"
+        for check in checks
+        if check.solution is None and check.do_nothing is not False
+    ]
+    for line in wrong:
+        print(f"{kind}: {line}")
+    if not wrong:
+        print(f"{kind}: doing nothing fails in all {len(checks)} tasks of {benchmark.split}")
+        print(f"{kind}: the known solution passes in all {len(solved)} tasks that have one")
+    return 3 if wrong else 0
 
 
 def _remove(name: str) -> int:

@@ -17,6 +17,7 @@ from xspec.route.client import Route
 from xspec.route.pacing import Pacers
 from xspec.route.shared_pace import runtime_folder
 from xspec.spec.canonical import canonical_bytes, digest_of
+from xspec.spec.diff import changed_tasks
 from xspec.spec.models import BenchmarkSpec, ExperimentSpec
 from xspec.spec.store import Store
 
@@ -133,9 +134,7 @@ def _key(benchmark: BenchmarkSpec) -> bytes:
 
 
 def _changed_manifest(stored: dict[str, Any], live: dict[str, Any]) -> str:
-    old = {row["id"]: row for row in stored["tasks"]}
-    new = {row["id"]: row for row in live["tasks"]}
-    changed = sorted(task for task in old.keys() | new.keys() if old.get(task) != new.get(task))
+    changed, _ = changed_tasks(stored, live)
     named = (
         f"{len(changed)} tasks, among them {', '.join(changed[:3])}" if changed else "its tools or version"
     )

@@ -72,6 +72,16 @@ def diff_specs(a: ExperimentSpec, b: ExperimentSpec) -> list[FieldDiff]:
     return [FieldDiff(path, x, y, _is_factor(path, x, y)) for path, (x, y) in sorted(found.items())]
 
 
+def changed_tasks(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What differs between two task manifests: ids of tasks that only one has or that are other tasks now, and parts
+    beside the tasks (tools, package versions).
+    """
+    rows_a, rows_b = ({row["id"]: row for row in manifest["tasks"]} for manifest in (a, b))
+    tasks = sorted(id_ for id_ in rows_a.keys() | rows_b.keys() if rows_a.get(id_) != rows_b.get(id_))
+    parts = sorted(key for key in (a.keys() | b.keys()) - {"tasks"} if a.get(key) != b.get(key))
+    return tasks, parts
+
+
 def comparable(a: ExperimentSpec, b: ExperimentSpec) -> list[FieldDiff]:
     """What keeps two specs from being arms of one comparison; empty when nothing does.
 
