@@ -43,6 +43,16 @@ def test_a_difference_out_of_reach_is_said(capsys: pytest.CaptureFixture[str]) -
     assert "no effect on these tasks makes so large a difference" in capsys.readouterr().out
 
 
+def test_costs_that_are_not_known_have_no_column(capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan.main(["--k", "3,5", "--difference", "15", "--arms", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "trials, 1 arm" in shown
+    assert "?" not in shown
+    assert "tokens are known only from a stored execution" in shown
+    assert "At hand (92 tasks, k = 5)" in shown
+    assert "more runs need not mean fewer tasks" in shown
+
+
 def test_mean_has_one_assumption(capsys: pytest.CaptureFixture[str]) -> None:
     data = planned(capsys, "--metric", "mean", "--k", "3", "--mean", "60", "--tasks", "50")
     assert [one["change"] for one in data["plans"]] == ["fewer failures"]
