@@ -278,7 +278,6 @@ def test_the_plain_path_knows_tasks_by_their_instruction(
         (b'{"model":"rehearsal-a"}', 400),
         (b'{"model":"rehearsal-a","messages":[]}', 400),
         (b'{"model":3,"messages":[1]}', 400),
-        (b'{"model":"rehearsal-a","messages":[1],"stream":true}', 400),
         (b'{"model":"gpt","messages":[1]}', 404),
         (b'{"model":"rehearsal-a","messages":[1],"tools":3}', 200),
         (b'{"model":"rehearsal-a","messages":[{"role":"assistant","tool_calls":5}],"tools":[[]]}', 200),

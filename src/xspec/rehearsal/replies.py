@@ -20,7 +20,7 @@ class Reply:
     """What the server does about a request: wait `delay_s`, then send, and end as `ending` says.
 
     `whole` is an ordinary reply. `reset` sends nothing and resets the connection. `close_early` announces the
-    length of `body`, sends its first `sent` bytes, and closes.
+    length of `body`, sends its first `sent` bytes, and closes. A `streamed` body is events, of no announced length.
     """
 
     status: int
@@ -29,6 +29,7 @@ class Reply:
     delay_s: float = 0.0
     ending: Ending = "whole"
     sent: int = field(default=0)
+    streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """From a request to a reply: routing, then behaviour, then faults. No I/O."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -16,6 +17,7 @@ from xspec.rehearsal.faults import Place
 from xspec.rehearsal.guide import coverage_of, system_text, text_of
 from xspec.rehearsal.replies import MARK, Completion, Reply, bad_request, error_body, not_found
 from xspec.rehearsal.scripts import Call, TaskScript
+from xspec.rehearsal.streaming import Stream, events, stream_asked
 from xspec.rehearsal.tally import Tally
 
 CURL = "curl"
@@ -24,6 +26,22 @@ CANNED = (
     "SIMULATED MODEL: xspec's rehearsal plays the known solutions of the tasks it was started with; "
     "this message is the instruction of none of them."
 )
+
+
+class Asked(NamedTuple):
+    """What a reply needs to know of its request: bytes of the body, and whether it is to be streamed."""
+
+    size: int
+    stream: Stream
+
+    def reply(
+        self, completion: Completion | Choices, headers: tuple[tuple[str, str], ...], delay_s: float = 0.0
+    ) -> Reply:
+        """The whole reply with status 200."""
+        body = completion.body()
+        if self.stream == "no":
+            return Reply(200, body, headers, delay_s)
+        return Reply(200, events(orjson.loads(body), self.stream), headers, delay_s, streamed=True)
 
 
 class Simulator:
@@ -52,8 +70,8 @@ class Simulator:
         if isinstance(request, Reply):
             return self._refused(request, trial)
         if trial is None:
-            return self._plain_path(request, len(body))
-        return self._trial(trial, request, len(body))
+            return self._plain_path(request, Asked(len(body), stream_asked(request)))
+        return self._trial(trial, request, Asked(len(body), stream_asked(request)))
 
     def _other(self, method: str, path: str) -> Reply:
         if path == "/stats" or path.endswith("/v1/models"):
@@ -73,7 +91,7 @@ class Simulator:
         self.tally.request(reply.status, trial)
         return reply
 
-    def _trial(self, trial: TrialAddress, request: dict[str, Any], size: int) -> Reply:
+    def _trial(self, trial: TrialAddress, request: dict[str, Any], asked: Asked) -> Reply:
         member, script = self._config.members.get(trial.member), self._config.tasks.get(trial.task)
         if member is None:
             return self._refused(not_found(f"no member has the key {trial.member}"), trial)
@@ -82,22 +100,23 @@ class Simulator:
         if request["model"] != member.model:
             message = f"member {trial.member} serves the model {member.model}, not the requested one"
             return self._refused(not_found(message, "model_not_found"), trial)
-        return self._played(trial, member, script, request, size)
+        return self._played(trial, member, script, request, asked)
 
-    def _plain_path(self, request: dict[str, Any], size: int) -> Reply:
+    def _plain_path(self, request: dict[str, Any], asked: Asked) -> Reply:
         """A request from outside xspec: its first user message tells the task, its model the member."""
         users = (m for m in request["messages"] if isinstance(m, dict) and m.get("role") == "user")
         script = self._by_instruction.get(text_of(next(users, {})).strip())
         member = self._by_model.get(request["model"])
         if script is not None and member is not None:
             trial = TrialAddress(CURL, member.key, 0, script.task)
-            return self._played(trial, member, script, request, size)
+            return self._played(trial, member, script, request, asked)
         self.tally.request(200, None)
+        size = asked.size
         completion = Completion(f"chatcmpl-{token(CURL, size)}", request["model"], size, CANNED)
-        return _whole(completion, token(CURL, "request", size))
+        return asked.reply(completion, (("x-request-id", f"req_{token(CURL, 'request', size)}"), MARK))
 
     def _played(
-        self, trial: TrialAddress, member: Member, script: TaskScript, request: dict[str, Any], size: int
+        self, trial: TrialAddress, member: Member, script: TaskScript, request: dict[str, Any], asked: Asked
     ) -> Reply:
         messages, tools = request["messages"], _tool_names(request.get("tools"))
         coverage = coverage_of(system_text(messages), self._apis if script.by_code else tools)
@@ -120,11 +139,11 @@ class Simulator:
         step = turns[0].step
         attempt = self._attempts.next(trial.execution, trial.run, trial.task, step)
         return self._with_faults(
-            Place(trial.execution, trial.run, trial.task, step, attempt), trial, member, turns, size
+            Place(trial.execution, trial.run, trial.task, step, attempt), trial, member, turns, asked
         )
 
     def _with_faults(
-        self, place: Place, trial: TrialAddress, member: Member, turns: Sequence[Turn], size: int
+        self, place: Place, trial: TrialAddress, member: Member, turns: Sequence[Turn], asked: Asked
     ) -> Reply:
         dice, faults = member.dice, member.dice.faults
         request_id = token(member.key, *_parts(place), "request")
@@ -142,24 +161,24 @@ class Simulator:
             return Reply(0, b"", ending="reset")
 
         served = member.model if fault != "other_model" else f"{member.model}-drifted"
-        completion = _written(turns, place, member, served, size)
+        completion = _written(turns, place, member, served, asked.size)
         if fault == "truncated_json":
-            body = completion.body()
-            cut, early = dice.cut(len(body), place), dice.closes_early(place)
+            whole = asked.reply(completion, headers)
+            cut, early = dice.cut(len(whole.body), place), dice.closes_early(place)
             self.tally.request("closed_early" if early else "truncated", trial)
             if early:
-                return Reply(200, body, headers, ending="close_early", sent=cut)
-            return Reply(200, body[:cut], headers)
+                return replace(whole, ending="close_early", sent=cut)
+            return replace(whole, body=whole.body[:cut])
         if fault == "stall":
             self.tally.request("stall", trial)
-            return Reply(200, completion.body(), headers, delay_s=faults.stall_s)
+            return asked.reply(completion, headers, faults.stall_s)
         self.tally.request(200, trial)
         if fault == "other_model":
             self.tally.fault("other_model")
         if isinstance(completion, Completion) and _garbled(turns[0], completion):
             self.tally.fault("garbled_arguments")
         self._attempts.answered(trial.execution, trial.run, trial.task)
-        return Reply(200, completion.body(), headers, delay_s=faults.latency_s)
+        return asked.reply(completion, headers, faults.latency_s)
 
 
 _RATE_LIMITED = error_body("Rate limit reached (simulated).", "rate_limit_error", "rate_limit_exceeded")
@@ -216,10 +235,6 @@ def _retry_after(seconds: float) -> tuple[tuple[str, str], ...]:
     return (("retry-after", f"{seconds:g}"), ("retry-after-ms", f"{seconds * 1000:g}"))
 
 
-def _whole(completion: Completion, request_id: str) -> Reply:
-    return Reply(200, completion.body(), (("x-request-id", f"req_{request_id}"), MARK))
-
-
 def _not_allowed(allowed: str) -> Reply:
     body = error_body(f"this path takes {allowed}", "invalid_request_error")
     return Reply(405, body, (("allow", allowed),))
@@ -237,8 +252,6 @@ def _parsed(body: bytes) -> dict[str, Any] | Reply:
         return bad_request("messages is missing, empty or not a list")
     if not isinstance(request.get("model"), str):
         return bad_request("model is missing or not a text")
-    if request.get("stream"):
-        return bad_request("the simulated model does not stream; leave out stream")
     return request
 
 

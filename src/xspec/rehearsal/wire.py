@@ -103,7 +103,8 @@ class Connection(asyncio.Protocol):
             return
         head = self._http.send(self._head(reply)) or b""
         if reply.ending == "close_early":
-            self._transport.write(head + reply.body[: reply.sent])
+            part = h11.Data(data=reply.body[: reply.sent])
+            self._transport.write(head + (self._http.send(part) or b""))
             self._transport.close()
             return
         without_body = self._request is not None and self._request.method == b"HEAD"
@@ -128,6 +129,8 @@ class Connection(asyncio.Protocol):
     @staticmethod
     def _head(reply: Reply, *more: tuple[str, str]) -> h11.Response:
         kind, length = ("content-type", "application/json"), ("content-length", str(len(reply.body)))
+        if reply.streamed:
+            kind, length = ("content-type", "text/event-stream"), ("transfer-encoding", "chunked")
         return h11.Response(status_code=reply.status, headers=[kind, length, *reply.headers, *more])
 
 
