@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 
@@ -114,6 +115,8 @@ class Upstream:
     port: int = 0
     open: int = 0
     """Requests that are being answered."""
+    come: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a request has come."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a caller went away in the middle."""
 
@@ -143,6 +146,7 @@ class Upstream:
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 self.asked.append(Asked(head[0].split(" ")[1], headers, body))
                 self.open += 1
+                self.come.set()
                 try:
                     reply = self.answer(len(self.asked) - 1, self.asked[-1])
                     if not await self._send(reply, reader, writer):
@@ -208,6 +212,7 @@ class Kit:
 
     def overrides(self, port: int, *more: str) -> list[str]:
         return [
+            "benchmark=external",
             "provider=openai_compatible",
             f"provider.base_url=http://127.0.0.1:{port}/v1",
             "provider.model=small-2026-01-01",
@@ -244,7 +249,24 @@ class Kit:
             yield upstream, gateway, client
 
     def client(self, gateway: OpenGateway, **options: Any) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(api_key=gateway.token, base_url=gateway.base_url, **options)
+        return openai.AsyncOpenAI(**{"api_key": gateway.token, "base_url": gateway.base_url, **options})
+
+    async def post(
+        self, gateway: OpenGateway, body: Any, path: str = "/chat/completions", **headers: str
+    ) -> httpx2.Response:
+        """A request as it stands, and the answer as it comes."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+            return await http.post(
+                gateway.base_url + path,
+                content=data,
+                headers={
+                    "authorization": f"Bearer {gateway.token}",
+                    "content-type": "application/json",
+                    **named,
+                },
+            )
 
     def execution(self) -> ExecutionFolder:
         """The only execution of the store."""

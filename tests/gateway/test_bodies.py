@@ -1,0 +1,190 @@
+"""Bodies that other programs write: what the spec fixes is put in, and every other byte stays."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xspec.errors import SpecDrift
+from xspec.route.body import same
+from xspec.route.foreign import OBSERVED, Contradiction, ForeignBody, NotARequest, check_foreign
+
+FIXED = {"model": "m-1", "temperature": 0, "seed": 7, "provider": {"only": ["a"], "allow_fallbacks": False}}
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+
+class Lane:
+    """The part of a lane that a body needs."""
+
+    fixed = FIXED
+
+
+def wire(raw: bytes, enforce: Any = "fill") -> tuple[bytes, dict[str, tuple[Any, Any]]]:
+    body = ForeignBody(raw, enforce, ["m-1", "m-2"])
+    sent = body.wire(Lane)  # type: ignore[arg-type]
+    return sent, {change.field: (change.asked, change.sent) for change in body.changes}
+
+
+SPELT = {
+    "as orjson": lambda fields: json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(),
+    "with spaces": lambda fields: json.dumps(fields).encode(),
+    "indented, ending in a newline": lambda fields: json.dumps(fields, indent=3).encode() + b"\n",
+    "escaped": lambda fields: json.dumps(fields, ensure_ascii=True, separators=(" ,", ":\t")).encode(),
+}
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(
+    st.sampled_from([*FIXED, "top_p", "max_tokens", "n", "tools", "user", "models", "api_key", "x"])
+    | st.text(max_size=6),
+    VALUES,
+    max_size=6,
+).map(lambda fields: {**fields, "messages": MESSAGES})
+
+
+@settings(max_examples=100, deadline=None)
+@given(FIELDS, st.sampled_from(list(SPELT)))
+def test_whatever_is_asked_what_is_sent_is_as_frozen(fields: dict[str, Any], spelling: str) -> None:
+    raw = SPELT[spelling](fields)
+    sent, changes = wire(raw)
+    live = json.loads(sent)
+    check_foreign(sent, FIXED)
+    expected = {name: value for name, value in fields.items() if name in OBSERVED} | FIXED
+    assert same(expected, live)
+    for name, value in FIXED.items():
+        assert (name in changes) == (name not in fields or not same(value, fields[name]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(FIELDS, st.sampled_from(list(SPELT)))
+def test_refused_exactly_when_it_contradicts(fields: dict[str, Any], spelling: str) -> None:
+    contradicts = any(name not in OBSERVED and name not in FIXED for name in fields) or any(
+        name in fields and not same(value, fields[name]) for name, value in FIXED.items()
+    )
+    try:
+        wire(SPELT[spelling](fields), "refuse")
+    except Contradiction:
+        assert contradicts
+    else:
+        assert not contradicts
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=200) | FIELDS.map(lambda fields: json.dumps(fields).encode()[3:]))
+def test_bytes_that_are_no_request_are_refused_in_one_line(raw: bytes) -> None:
+    said = ""
+    try:
+        check_foreign(wire(raw)[0], FIXED)
+    except NotARequest as refused:
+        said = str(refused)
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("spelling", SPELT)
+def test_every_other_field_keeps_its_bytes(spelling: str) -> None:
+    values: Mapping[str, Any] = {
+        "messages": [{"role": "user", "content": 'é\\/ " \u2028 {"temperature": 3}, }'}],
+        "temperature": 1.5,
+        "tools": [
+            {"type": "function", "function": {"name": "f", "parameters": {"minimum": 1e-07, "x": 1.0}}}
+        ],
+        "unknown": {"a": [1, 2]},
+        "n": 2,
+    }
+    raw = SPELT[spelling](values)
+    sent, changes = wire(raw)
+    for name in ("messages", "tools"):
+        for part in (json.dumps(values[name]), json.dumps(values[name], separators=(" ,", ":\t"))):
+            assert (part.encode() in raw) == (part.encode() in sent)
+    assert same({**{n: values[n] for n in ("messages", "tools", "n")}, **FIXED}, json.loads(sent))
+    assert changes["temperature"] == (1.5, 0)
+    assert changes["unknown"] == ("(not shown)", "absent")
+
+
+def test_a_body_that_is_as_frozen_is_sent_as_it_came() -> None:
+    raw = json.dumps({**FIXED, "messages": MESSAGES, "temperature": 0.0}, indent=1).encode()
+    assert wire(raw) == (raw, {})
+
+
+def test_half_of_a_surrogate_pair_passes_as_it_was_escaped() -> None:
+    raw = b'{"messages":[{"role":"user","content":"half \\ud83d"}],"model":"m-9"}'
+    sent, _ = wire(raw)
+    assert b'"half \\ud83d"' in sent
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "not JSON"),
+        (b"[]", "a JSON list"),
+        (b'{"model": "m"}', "messages"),
+        (b'{"messages": []}', "messages"),
+        (b'{"messages": [1], "seed": NaN}', "NaN"),
+        (b'{"messages": [1], "model": "m-1", "model": "m-2"}', "'model' twice"),
+        (b'{"messages": [{"role": "user", "role": "system"}]}', "'role' twice"),
+        (b'{"messages": [1], "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        ('{"messages": [1]}'.encode("utf-16"), "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_forwarded(raw: bytes, said: str) -> None:
+    with pytest.raises(NotARequest, match=said):
+        wire(raw)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"model": "m-2"}, "body.model"),
+        ({"temperature": False}, "body.temperature"),
+        ({"seed": None}, "body.seed"),
+        ({"top_p": 1}, "body.top_p"),
+        ({"provider": {"only": ["b"], "allow_fallbacks": False}}, "body.provider"),
+        ({"models": ["m-2"]}, "body.models"),
+        ({"api_base": "http://elsewhere"}, "body.api_base"),
+    ],
+)
+def test_the_guard_refuses_what_was_not_brought_into_line(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(SpecDrift) as drift:
+        check_foreign(orjson.dumps({**FIXED, "messages": MESSAGES, **change}), FIXED)
+    assert drift.value.field == field
+
+
+def test_20_mb_go_through(kit: Any) -> None:
+    big = "0123456789abcdef" * (20 * 2**16)
+    body = {"messages": [{"role": "user", "content": big}], "temperature": 1, "model": "x"}
+
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(kit.completion(big[:1000]))) as (upstream, gateway, _):
+            for data in (orjson.dumps(body), json.dumps(body, indent=1).encode()):
+                answer = await kit.post(gateway, data)
+                assert answer.status_code == 200
+            for asked in upstream.asked:
+                assert asked.json["messages"] == body["messages"]
+                assert asked.json["temperature"] == 0
+            assert (await kit.post(gateway, b"x" * (64 * 2**20 + 1))).status_code == 413
+
+    asyncio.run(run())
+    assert [call["bytes"] > 20 * 2**20 for call in kit.rows("call")] == [True, True]
+
+
+def test_wrong_bodies_are_told_so_and_recorded(kit: Any) -> None:
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply()) as (upstream, gateway, _):
+            for data in (b"", b"{", b"[1]", b'{"messages":[1],"a":1,"a":2}'):
+                answer = await kit.post(gateway, data)
+                assert answer.status_code == 400
+                assert answer.json()["error"]["code"] == "invalid_request"
+                assert answer.headers["x-should-retry"] == "false"
+            odd = {"messages": ["x", 3, None, {"role": 5}], "tools": {"a": [None]}, "stream": "yes"}
+            assert (await kit.post(gateway, odd)).status_code == 200
+            assert len(upstream.asked) == 1
+
+    asyncio.run(run())
+    assert [call["ended"] for call in kit.rows("call")] == ["refused"] * 4 + ["answered"]
