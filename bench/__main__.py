@@ -13,6 +13,12 @@ BARS: dict[str, list[tuple[str, str, float]]] = {
         ("CPU a model call, whole path ÷ plain openai client", "ratio", 0.4),
         ("CPU of the guard ÷ one orjson.loads of the body", "guard.ratio", 3.0),
     ],
+    "gateway": [
+        ("CPU a call, harness and gateway ÷ harness alone, plain", "plain.ratio", 1.5),
+        ("CPU a call, harness and gateway ÷ harness alone, streamed", "streamed.ratio", 1.5),
+        ("p99 latency added by the gateway, 16 at once: ms", "latency.added_p99_ms", 10),
+        ("CPU seconds in which the ledger takes 500 calls", "ledger.seconds_for_500", 1),
+    ],
     "whole_run": [
         ("the default sweep, 1,840 trials: wall seconds", "wall_s", 120),
         ("all its processes together: MB (PSS)", "peak_pss_mb", 1500),

@@ -75,6 +75,7 @@ class GatewayServer:
             access_log=False,
             server_header=False,
             date_header=False,
+            proxy_headers=False,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=1,

@@ -8,6 +8,7 @@ from typing import Protocol
 import httpx2
 
 from xspec.errors import SpecDrift, UserError
+from xspec.route.spread import Spread
 from xspec.spec.canonical import digest_of
 
 REPLY_LIMIT = 64 * 1024 * 1024
@@ -100,11 +101,10 @@ def http_client(
     whether any address is https; without it no certificate authority is loaded, so none could be trusted.
     """
     if inner is None:
-        inner = httpx2.AsyncHTTPTransport(
-            verify=_tls(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            trust_env=False,
-            proxy=proxy,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30),
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30)
+        tls = _tls(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        inner = Spread(
+            lambda: httpx2.AsyncHTTPTransport(verify=tls, trust_env=False, proxy=proxy, limits=limits)
         )
     return httpx2.AsyncClient(
         transport=GuardedTransport(guard, inner),
@@ -115,9 +115,11 @@ def http_client(
     )
 
 
-def _tls(ca: bytes | None) -> ssl.SSLContext | bool:
-    """Only the given authorities, else the system's (True, read without `SSL_CERT_FILE`)."""
-    return True if ca is None else ssl.create_default_context(cadata=ca.decode("ascii"))
+def _tls(ca: bytes | None) -> ssl.SSLContext:
+    """Only the given authorities, else the usual ones (read without `SSL_CERT_FILE`). Made once for all connections."""
+    if ca is None:
+        return httpx2.create_ssl_context(trust_env=False)
+    return ssl.create_default_context(cadata=ca.decode("ascii"))
 
 
 def check_ca(frozen: str | None, ca: bytes | None) -> None:
