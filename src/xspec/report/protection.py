@@ -19,7 +19,8 @@ PLACE = "(left out)"
 
 def without_protected_texts(report: Report) -> Report:
     """The report with the texts of protected benchmarks left out, and said to be."""
-    return Report(tuple(_group(group) if is_protected(group) else group for group in report.groups))
+    groups = tuple(_group(group) if is_protected(group) else group for group in report.groups)
+    return replace(report, groups=groups)
 
 
 def is_protected(group: Group) -> bool:
