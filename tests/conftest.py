@@ -2,12 +2,15 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from xspec.benchmarks import environments
 from xspec.experiment.arm_execution import trial_inputs
 from xspec.rehearsal.behaviour import Player
 from xspec.rehearsal.code import Block, as_reply
@@ -101,6 +104,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     rank = {room: place for place, room in enumerate(LONG_ROOMS)}
     items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(rank)))
+
+
+@pytest.fixture(scope="session")
+def altk_environment() -> str:
+    """The interpreter of the environment `altk`, which is made if it is not there (about 20 s of CPU); it is kept.
+
+    Processes that want it at once wait for the one that makes it.
+    """
+    making = [sys.executable, "-m", "xspec", "env", "create", "altk"]
+    done = subprocess.run(making, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no environment with ALTK-Evolve: {done.stderr.strip()}")
+    return str(environments.interpreter(environments.require("altk")))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,5 +1,6 @@
 """The whole loop with the real ALTK-Evolve, on rehearsed AgentDojo trials: baseline, guide, guided arm, comparison."""
 
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from xspec.__main__ import main
+from xspec.experiment.generation import GuideGeneration
 from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.spec.store import Store
 
@@ -156,6 +158,41 @@ def test_a_generation_that_was_cut_short_goes_on(
     }
     assert (data["provenance"]["sampled"], data["provenance"]["samples"]) == ("runs", 3)
     assert len(folders(cwd)) == before + 1  # a gateway for writing, and none for samples
+
+
+def test_calls_that_cost_want_a_yes(
+    looped: tuple[Path, str, str],
+    guide: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(looped[0])
+    monkeypatch.setattr(GuideGeneration, "costs", True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))  # an answer, but no terminal
+    before = len(folders(looped[0]))
+    source = guide["provenance"]["execution_id"]
+    assert main(["guide", "generate", "--from", source, "-o", "paid.json", "--paper"]) == 2
+    price, refusal = capsys.readouterr().err.splitlines()
+    assert re.search(
+        r"8 trajectories, [\d,]+ samples of \d+ steps .* prompt and [\d,]+ completion tokens", price
+    )
+    assert refusal.endswith("there is no terminal to ask; add --yes")
+    assert len(folders(looped[0])) == before
+    assert not list(looped[0].glob("paid.json*"))
+
+
+def test_a_paid_loop_asks_before_anything_is_stored(
+    altk_environment: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-of-a-provider-key")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert main(["loop", "provider=openai", "benchmark.limit=3", "k=2"]) == 2
+    assert "takes up to 6 trials for the baseline, as many for the guided arm" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_key_reaches_the_library_or_the_store(looped: tuple[Path, str, str]) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import get_args
@@ -87,7 +88,7 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
         say(f"going on where it was interrupted: {work.already} trajectories are done")
     say(f"from {folder.path.name} ({work.spec.id}): {work.price().text()}")
     if work.costs and not options.yes:
-        _ask()
+        ask_to_pay()
     made = work.make(options.max_rules, _tell)
     for one in made.failed[:3]:
         say(f"run {one.run} of {one.task} could not be analysed: {one.error}")
@@ -109,6 +110,7 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
     work.finish()
     sources = {task for rule in made.file.rules for task in rule.source_tasks}
     say(f"wrote {output}: {len(made.file.rules)} rules from {len(sources)} tasks")
+    say(f"before it is used: python -m xspec guide lint {shlex.quote(str(output))}")
     return NO_RULES if made.failed else 0
 
 
@@ -131,10 +133,12 @@ def execution_named(store: Store, text: str) -> ExecutionFolder:
     return next((folder for folder in own if len(folder.progress().trials) == total), own[-1])
 
 
-def _ask() -> None:
-    if not sys.stdin.isatty():
-        raise UserError("these calls cost; add --yes to make them")
-    if input("xspec: these calls cost. Make them? [y/N] ").strip().lower() not in ("y", "yes"):
+def ask_to_pay() -> None:
+    """Returns once a person has agreed to calls that cost. Raises UserError if there is nobody, or if not."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UserError("nothing was sent: these calls cost, and there is no terminal to ask; add --yes")
+    print("xspec: these calls cost. Make them? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError("nothing was sent")
 
 

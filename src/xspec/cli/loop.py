@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 from xspec.benchmarks import environments
-from xspec.cli.generating import add_options, execution_named, generate, generation_of
+from xspec.cli.generating import add_options, ask_to_pay, execution_named, generate, generation_of
 from xspec.cli.outcome import tell_end
 from xspec.cli.parser import VerbParser
 from xspec.cli.run import FLAGS, compile_plain
 from xspec.cli.say import say
-from xspec.errors import SpecError
+from xspec.errors import SpecError, UserError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.execute import SweepEnd, execute
 from xspec.experiment.generate_guide import ENVIRONMENT
@@ -52,6 +52,12 @@ def main(arguments: list[str]) -> int:
     _check(overrides)
 
     baseline, store = _compiled("baseline", overrides)
+    if not options.yes and any(member.kind == "openai" for member in baseline.spec.route.members):
+        each = baseline.spec.k * len(baseline.spec.benchmark.tasks)
+        say(
+            f"the loop takes up to {each:,} trials for the baseline, as many for the guided arm, and a guide between"
+        )
+        _ask_or_discard(store)
     end = execute([baseline], store)
     if end.exit_code() not in (0, 1) or not end.arms[0].complete:
         return tell_end(end, store)
@@ -73,6 +79,14 @@ def main(arguments: list[str]) -> int:
     second = execute([guided], store)
     arms = [*end.arms, *second.arms]
     return tell_end(SweepEnd(arms, second.stopped, second.interrupted), store)
+
+
+def _ask_or_discard(store: Store) -> None:
+    try:
+        ask_to_pay()
+    except UserError:
+        store.discard_if_made_here()
+        raise
 
 
 def _check(overrides: Sequence[str]) -> None:
