@@ -1,6 +1,7 @@
 """What stands around the analyzer: runs as samples of one another, rules merged and traced, price, the derived spec."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from xspec.experiment.gateway_spec import behind_gateway
@@ -10,7 +11,11 @@ from xspec.experiment.guide_making import merged_rules
 from xspec.experiment.shared_samples import ANSWERED, shared_samples
 from xspec.experiment.trajectories import Message, Trajectory
 from xspec.guides.altk_method import Generation
+from xspec.guides.rule import Rule
+from xspec.guides.rules import guide_blob
 from xspec.spec.models import ExperimentSpec
+from xspec.spec.store import Store
+from xspec.tracking.snapshot import config_snapshot
 
 
 def call(name: str, identity: str, **arguments: Any) -> Message:
@@ -125,3 +130,20 @@ def test_a_model_with_another_name_for_the_limit_gets_that_one(plain: dict[str, 
     derived = sampling_spec(ExperimentSpec.model_validate_json(json.dumps(plain)))
     sent = derived.sampling.model_dump(exclude_none=True)
     assert sent == {"temperature": 0.5, "max_completion_tokens": 3000}
+
+
+def test_rules_made_from_protected_tasks_are_left_out_of_artifacts(
+    plain: dict[str, Any], tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    plain["benchmark"]["kind"] = "appworld"
+    plain["agent"]["prompt"] = store.put_blob(b"prompt")
+    shown = {}
+    for name, rule in (("own", Rule("Be careful.")), ("mined", Rule("Call this.", source_tasks=("a_1",)))):
+        plain["guide"] = {"kind": "rules", "digest": store.put_blob(guide_blob([rule]))}
+        spec = ExperimentSpec.model_validate_json(json.dumps(plain))
+        shown[name] = config_snapshot(store, spec, protected=True)["guide"]["rules"]
+        assert rule.content in str(config_snapshot(store, spec))
+    assert shown["own"] == ["Be careful."]
+    assert "Call this." not in str(shown["mined"])
+    assert shown["mined"].startswith("left out")

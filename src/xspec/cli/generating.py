@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from xspec.benchmarks import environments
+from xspec.benchmarks.protected import protection_of
 from xspec.cli.say import say
 from xspec.errors import UserError
 from xspec.experiment.generate_guide import ENVIRONMENT
@@ -110,6 +111,9 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
     work.finish()
     sources = {task for rule in made.file.rules for task in rule.source_tasks}
     say(f"wrote {output}: {len(made.file.rules)} rules from {len(sources)} tasks")
+    reason = protection_of(work.spec.benchmark.kind)
+    if reason is not None:
+        say(f"it derives from protected texts, so do not make it public as it is: {reason}")
     say(f"before it is used: python -m xspec guide lint {shlex.quote(str(output))}")
     return NO_RULES if made.failed else 0
 

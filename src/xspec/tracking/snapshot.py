@@ -32,7 +32,7 @@ def write_artifacts(
     protected = protection_of(spec.benchmark.kind) is not None and not include_protected
     (target / "spec.json").write_bytes(store.spec_bytes(spec_id))
     _write(target / "lock.json", [folder.lock(stint) for stint in folder.stints()])
-    _write(target / "config_snapshot.json", config_snapshot(store, spec))
+    _write(target / "config_snapshot.json", config_snapshot(store, spec, protected=protected))
     trials = current_trials(folder)
     _write(target / "usage.json", usage(folder, trials))
     (target / "trajectories").mkdir()
@@ -50,14 +50,20 @@ def write_artifacts(
         (target / "PROTECTED.txt").write_text(f"{note}The store itself has them all.\n", encoding="utf-8")
 
 
-def config_snapshot(store: Store, spec: ExperimentSpec) -> dict[str, Any]:
-    """The spec with the texts that its digests stand for: prompt and guide in words, the task list as it is."""
+def config_snapshot(store: Store, spec: ExperimentSpec, *, protected: bool = False) -> dict[str, Any]:
+    """The spec with the texts that its digests stand for: prompt and guide in words, the task list as it is.
+
+    Rules made from trajectories derive from the tasks' texts: where those are `protected`, they are left out too.
+    """
     plain = spec.plain()
     if spec.agent.kind != "gateway":
         prompt = spec.agent.prompt
         plain["agent"]["prompt"] = {"digest": prompt, "text": store.blob(prompt).decode()}
     if spec.guide.kind == "rules":
         guide = store.json_blob(spec.guide.digest)
+        if protected and any(rule.get("source_tasks") for rule in guide["rules"]):
+            plain["guide"]["rules"] = left_out(spec.benchmark.kind)
+            return {"spec_id": spec.id, "condition_id": spec.condition_id, **plain}
         by_task = {task: rules_for(guide, task) for task in spec.benchmark.tasks}
         same = all(given == guide["rules"] for given in by_task.values())
         texts = {task: [rule["content"] for rule in given] for task, given in by_task.items()}
