@@ -15,13 +15,13 @@ def ways_to_play(solution: dict[str, Any], thorough: bool) -> dict[str, list[str
     """Name -> the code blocks of one trial. Not `thorough`: only what differs between tasks of a scenario."""
     blocks = [call["code"] for call in solution["calls"]]
     give_up, detour, commit = solution["give_up"]["code"], solution["detour"]["code"], solution["commit"]
-    ways = {
-        "nothing": [],
-        "give up at commit": [*blocks[:commit], give_up],
-        "solution with detours": [code for block in blocks for code in (detour, block)],
-    }
+    ways = {"give up at commit": [*blocks[:commit], give_up]}
     if thorough:
+        ways["nothing"] = []
+        ways["solution with detours"] = [code for block in blocks for code in (detour, block)]
         ways["give up after commit"] = [*blocks[: commit + 1], give_up]
+    else:
+        ways["solution"] = blocks
     return ways
 
 

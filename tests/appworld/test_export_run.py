@@ -68,8 +68,8 @@ def made(
     with Journal(execution.journal_path(1)) as journal:
         for one, result in zip(plan, results, strict=True):
             run, task = int(one["experiment"][-1]), one["task"]
-            world = execution.path / "worlds" / str(run) / f"{task}~0" / "tasks"
-            world.mkdir(parents=True)
+            world = execution.begin_world_folder(run, task, 0) / "tasks"
+            world.mkdir()
             outputs = root / "experiments" / "outputs" / one["experiment"] / "tasks"
             shutil.move(outputs / task, world / task)
             _record(journal, run, task, one["blocks"], result)

@@ -56,6 +56,7 @@ def test_solutions_pass_nothing_and_giving_up_fail(play: Play, tmp_path: Path) -
         assert manifest["package"] == {"appworld": "0.1.3.post1"}
         assert {row["difficulty"] for row in rows.values()} == {"easy", "medium", "hard"}
         assert len({row["cluster"] for row in rows.values()}) == 4
+        assert {row["cluster_tasks"] for row in rows.values()} == {3}
         tasks = [f"{cluster}_1" for cluster in sorted({row["cluster"] for row in rows.values()})]
         await asyncio.gather(*(solved(pool, task, solutions[task]) for task in tasks))
         await asyncio.gather(*(unsolved(pool, task, solutions[task]) for task in tasks[:2]))
@@ -73,6 +74,7 @@ def test_solutions_pass_nothing_and_giving_up_fail(play: Play, tmp_path: Path) -
         assert (verdict["passed"], detail["success"], detail["completed"]) == (True, True, True)
         assert detail["interactions"] == len(solution["calls"]) + 1
         assert detail["failures"] == []
+        assert len(detail["passes"]) == detail["num_tests"]
         kept = folder / "tasks" / task
         assert "complete_task" in (kept / "logs/environment_io.md").read_text()
         assert (kept / "logs/api_calls.jsonl").stat().st_size > 0

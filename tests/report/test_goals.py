@@ -66,3 +66,12 @@ def test_without_scenarios_nothing_is_said(make: Any) -> None:
     assert report_data(report)["arms"][0]["goal_completion"] is None
     for text in (report_text(report), report_markdown(report), report_html(report)):
         assert "SGC" not in text
+
+
+def test_a_list_that_holds_a_part_of_a_scenario_says_how_large_it_is(make: Any) -> None:
+    """The manifest has no third task of `a`; that there is one, its rows say."""
+    tasks = ("a_1", "a_2")
+    info = {task: {"cluster": "a", "cluster_tasks": 3} for task in tasks}
+    report = build_report([make.record(make.spec(tasks=tasks), ["++", "++"], task_info=info)])
+    (goals,) = (arm["goal_completion"]["valid_only"] for arm in report_data(report)["arms"])
+    assert (goals["scenarios"], goals["scenarios_complete"], goals["sgc_pct"]) == (1, 0, None)

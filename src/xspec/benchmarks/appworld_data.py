@@ -5,6 +5,7 @@ data/tasks/ID/{specs.json, dbs/, ground_truth/}
 data/base_dbs/APP.db, data/api_docs/            what all tasks share
 """
 
+import glob
 import hashlib
 import json
 import sys
@@ -100,10 +101,12 @@ class AppWorldData:
     def _entry(self, task: str, split: str, shared: str) -> TaskEntry:
         folder, specs = self.folder(task), self.specs(task)
         solution = folder / "ground_truth" / SOLUTION
+        scenario = task.rpartition("_")[0] or task
         own = _digest_of_files(folder, [folder / "specs.json", folder / "dbs", folder / "ground_truth"])
         return {
             "id": task,
-            "cluster": task.rpartition("_")[0] or task,
+            "cluster": scenario,
+            "cluster_tasks": max(1, sum(1 for _ in (self.data / "tasks").glob(f"{glob.escape(scenario)}_*"))),
             "stratum": split,
             "difficulty": _DIFFICULTIES.get(self.difficulty(task)),
             "instruction": instruction(specs),

@@ -71,9 +71,10 @@ class Engine:
                 "interactions": state["interactions"],
                 "difficulty": found["difficulty"],
                 "num_tests": found["num_tests"],
-                "failures": [
-                    {key: item[key] for key in ("requirement", "label")} for item in found["failures"]
-                ],
+                **{
+                    kind: [{key: item[key] for key in ("requirement", "label")} for item in found[kind]]
+                    for kind in ("passes", "failures")
+                },
             },
         }
 

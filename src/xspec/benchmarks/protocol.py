@@ -37,10 +37,14 @@ class WorldBroke(Exception):
 
 
 class TaskEntry(TypedDict):
-    """One row of the manifest. `data` and `solution` are digests (`sha256:…`)."""
+    """One row of the manifest. `data` and `solution` are digests (`sha256:…`).
+
+    `cluster_tasks` says how many tasks the benchmark has of the cluster, where the manifest may lack some.
+    """
 
     id: str
     cluster: str
+    cluster_tasks: NotRequired[int]
     stratum: str
     difficulty: str | None
     instruction: str

@@ -72,7 +72,7 @@ def export_appworld_run(store: Store, folder: ExecutionFolder, target: Path) -> 
 
 def _kept_by_world(folder: ExecutionFolder, trial: Trial) -> Path:
     """What AppWorld itself kept of the trial's world."""
-    return folder.path / "worlds" / str(trial.run) / f"{trial.task}~{trial.take}" / "tasks" / trial.task
+    return folder.world_folder(trial.run, trial.task, trial.take) / "tasks" / trial.task
 
 
 def _write(

@@ -197,7 +197,7 @@ def _sizes_of(projected: Mapping[str, Mapping[str, int]]) -> dict[int, int]:
 
 
 def strata(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
-    """Cluster, stratum and difficulty of every task of the manifest. A store that lost it can still be projected."""
+    """Cluster and its size, stratum and difficulty by task of the manifest; empty if the store has lost that."""
     path = store.blob_path(manifest)
     return _strata_of(path) if path.exists() else {}
 
@@ -206,5 +206,6 @@ def strata(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
 def _strata_of(path: Path) -> dict[str, dict[str, Any]]:
     tasks = json.loads(path.read_bytes())["tasks"]
     return {
-        row["id"]: {name: row.get(name) for name in ("cluster", "stratum", "difficulty")} for row in tasks
+        row["id"]: {name: row.get(name) for name in ("cluster", "cluster_tasks", "stratum", "difficulty")}
+        for row in tasks
     }

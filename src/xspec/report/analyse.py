@@ -1,6 +1,5 @@
 """Execution records put through the analysis: one arm, and a group of arms."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -18,6 +17,7 @@ from xspec.analysis.invalid_share import compare_invalid
 from xspec.analysis.outliers import review_runs
 from xspec.analysis.resampling import cluster_numbers
 from xspec.analysis.trajectory import LEVELS, StepTaken, encode
+from xspec.records.scenarios import scenario_sizes
 from xspec.report.execution_record import ExecutionRecord
 from xspec.report.failures import failures
 from xspec.report.statistics import ArmStatistics, GoalFigures, GroupStatistics, Pair, Reconciliation
@@ -142,9 +142,7 @@ def _labels(record: ExecutionRecord, name: str) -> list[str]:
 
 
 def _goals(record: ExecutionRecord, table: Table, clusters: NDArray[np.str_]) -> GoalFigures | None:
-    """The manifest tells how many tasks a scenario has, also those that the spec left out."""
-    sizes_of = Counter(row.get("cluster") or task for task, row in record.task_info.items())
-    sizes = [sizes_of.get(cluster, 1) for cluster in clusters.tolist()]
+    sizes = scenario_sizes(record.spec.benchmark.tasks, record.task_info)
     valid = goal_completion(table, clusters, sizes)
     as_fail = goal_completion(table, clusters, sizes, invalid_as_fail=True)
     if valid is None or as_fail is None:

@@ -19,29 +19,33 @@ def has_goals(group: Group) -> bool:
     return any(arm.statistics.goals is not None for arm in group.arms)
 
 
-def goal_columns(group: Group) -> list[tuple[str, Callable[[Arm], str]]]:
-    """Heading and cell of each column; a dash for an arm without scenarios."""
+Column = tuple[str, Callable[[Arm], str]]
+
+
+def goal_columns(group: Group) -> tuple[list[Column], list[Column]]:
+    """Heading and cell of each column: of all tasks, and by difficulty. A dash for an arm without scenarios."""
     difficulties = dict.fromkeys(
         label for arm in group.arms if arm.statistics.goals for label in arm.statistics.goals.by_difficulty
     )
-    return [
+    of_all = [
         ("TGC\n%", _valid(lambda found: number(found.tgc.value))),
         ("SGC\n%", _valid(lambda found: number(found.sgc.value))),
         ("SGC\n95%", _valid(lambda found: _interval(found.sgc))),
         ("SGC %,\ninv.=fail", _as_fail),
-        *((f"SGC %,\ndifficulty {label}", _of_difficulty(label)) for label in difficulties),
         ("scenarios\ncomplete", _valid(lambda found: f"{found.complete} of {found.scenarios}")),
     ]
+    return of_all, [(f"SGC %,\n{label}", _of_difficulty(label)) for label in difficulties]
 
 
 def goal_rows(group: Group) -> list[list[str]]:
     """A row an arm, the arm's name first."""
-    columns, names = goal_columns(group), arm_names(group)
+    names = arm_names(group)
+    columns = [column for part in goal_columns(group) for column in part]
     return [[names[arm.spec_id], *(cell(arm) for _, cell in columns)] for arm in group.arms]
 
 
 def goal_headings(group: Group) -> list[str]:
-    return ["arm", *(" ".join(heading.split()) for heading, _ in goal_columns(group))]
+    return ["arm", *(" ".join(heading.split()) for part in goal_columns(group) for heading, _ in part)]
 
 
 def goals_data(arm: Arm) -> dict[str, Any] | None:

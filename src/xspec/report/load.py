@@ -158,7 +158,7 @@ def _guide(store: Store, spec: ExperimentSpec) -> dict[str, Any] | None:
 @lru_cache(maxsize=8)
 def _rows_of(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
     rows = store.json_blob(manifest)["tasks"]
-    names = ("cluster", "stratum", "difficulty", "instruction")
+    names = ("cluster", "cluster_tasks", "stratum", "difficulty", "instruction")
     return {row["id"]: {name: row.get(name) for name in names} for row in rows}
 
 

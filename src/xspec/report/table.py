@@ -91,8 +91,9 @@ class _GroupPrinter:
 
     def _goals(self) -> None:
         if has_goals(self._group):
-            columns = goal_columns(self._group)
-            self._by_arm(columns, [[columns]])
+            of_all, by_difficulty = goal_columns(self._group)
+            both = of_all + by_difficulty
+            self._by_arm(both, [[both], [of_all, by_difficulty]])
             self._line(GOALS)
             self._console.print()
 

@@ -4,7 +4,6 @@ MLflow allows neither `@` nor `^` in a name: Mean@5 is `mean_at_5_pct`, Pass^5 `
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from xspec.analysis.consistency import OutcomeCode
 from xspec.analysis.goal_completion import GoalCompletion, goal_completion, goal_completion_by_group
 from xspec.analysis.task_figures import Metric
 from xspec.records.parquet_rows import StintCounts
+from xspec.records.scenarios import scenario_sizes
 from xspec.spec.models import ExperimentSpec
 
 _CODES = {"pass": OutcomeCode.PASS, "fail": OutcomeCode.FAIL, "invalid": OutcomeCode.INVALID}
@@ -39,8 +39,7 @@ def goal_figures(
     """
     rows = [tasks.get(task, {}) for task in spec.benchmark.tasks]
     clusters = [row.get("cluster") or task for row, task in zip(rows, spec.benchmark.tasks, strict=True)]
-    sizes_of = Counter(row.get("cluster") or task for task, row in tasks.items())
-    sizes = [sizes_of.get(cluster, 1) for cluster in clusters]
+    sizes = scenario_sizes(spec.benchmark.tasks, tasks)
     table = _outcomes_of(spec, trials)
     found = goal_completion(table, clusters, sizes)
     if found is None:
