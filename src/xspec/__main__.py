@@ -37,7 +37,9 @@ def _run(given: list[str]) -> int:
         own, command = split_command(given)
         scan_arguments(own, os.environ)
         scan_command(command, os.environ)
-        return dispatch(given)
+        code = dispatch(given)
+        sys.stdout.flush()
+        return code
     except XspecError as error:
         print(f"xspec: {error}", file=sys.stderr)
         return error.exit_code

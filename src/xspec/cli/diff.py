@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     print(f"A {a.id}\nB {b.id}")
     differences = diff_specs(a, b)
     for field in differences:
-        print(f"{'factor' if field.factor else 'DIFFERS'}  {field.field}: {field.a} | {field.b}")
+        print(f"{'factor' if field.factor else 'DIFFERS'}  {field}")
         if field.field == "benchmark.manifest":
             print(f"         {_manifests(a, b, Store(options.store, create=False))}")
     if not differences:

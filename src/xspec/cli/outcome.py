@@ -3,14 +3,13 @@
 import shlex
 from collections import Counter
 
-from rich.console import Console
-
 from xspec.cli.projection import bring_up_to_date
 from xspec.cli.say import say
 from xspec.errors import XspecError
 from xspec.experiment.execute import ArmEnd, SweepEnd
 from xspec.report.build import build_report
 from xspec.report.load import load_records
+from xspec.report.output import Output
 from xspec.report.table import print_report
 from xspec.spec.store import Store
 
@@ -21,7 +20,7 @@ def tell_end(end: SweepEnd, store: Store) -> int:
     unreported = 0
     if any(arm.trials for arm in end.arms):
         try:
-            print_report(build_report(load_records(store, spec_ids=ids)), Console())
+            print_report(build_report(load_records(store, spec_ids=ids)), Output())
         except XspecError as error:
             # A disk that is full now must not hide why the arms stopped, nor how to go on.
             say(f"no report: {error}")

@@ -2,14 +2,13 @@
 
 import json
 
-from rich.console import Console
-
 from xspec.analysis.plan import needed
 from xspec.analysis.power import Change, Simulation
 from xspec.cli.parser import VerbParser
 from xspec.cli.plan_basis import basis_of
 from xspec.cli.plan_shown import METRICS, Plan, plans_data, print_plans
 from xspec.errors import UserError
+from xspec.report.output import Output
 
 _CHANGES: tuple[Change, ...] = ("fewer failures", "steadier")
 _EXPERIMENTS = 2_000
@@ -81,7 +80,7 @@ def main(arguments: list[str]) -> int:
     if options.format == "json":
         print(json.dumps(plans_data(basis, options, plans), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        print_plans(basis, options, plans, Console(highlight=False))
+        print_plans(basis, options, plans, Output(highlight=False))
     return 0
 
 

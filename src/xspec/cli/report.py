@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from xspec.benchmarks.protected import INCLUDE
 from xspec.cli.parser import VerbParser
 from xspec.cli.projection import bring_up_to_date
@@ -15,6 +13,7 @@ from xspec.report.build import build_report
 from xspec.report.json_form import report_json
 from xspec.report.load import load_gateways, load_records
 from xspec.report.model import Report
+from xspec.report.output import Output
 from xspec.report.protection import without_protected_texts
 from xspec.report.sentences import nothing_stored
 from xspec.report.table import print_report, report_text
@@ -71,7 +70,7 @@ def main(arguments: list[str]) -> int:
         write_text(Path(options.output), _text(report, kind, options.store))
         say(f"wrote {options.output}")
     elif kind == "table" and not report.empty:
-        print_report(report, Console())
+        print_report(report, Output())
     else:
         sys.stdout.write(_text(report, kind, options.store))
     sys.stdout.flush()

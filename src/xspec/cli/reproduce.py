@@ -82,7 +82,10 @@ def _lock_differences(store: Store, spec_id: str) -> list[str]:
     if len(folders) < 2:
         return []
     first, newest = folders[0], folders[-1]
-    changed = differences(first.lock(first.stints()[0]), newest.lock(newest.stints()[0]))
+    then, now = first.locks()[0], newest.locks()[0]
+    if not then or not now:
+        return [f"the lock of {(newest if then else first).info.execution_id} is gone: nothing to compare"]
+    changed = differences(then, now)
     if not changed:
         return [f"its environment is that of {first.info.execution_id}: versions, data and keys are the same"]
     return [f"differs from {first.info.execution_id} in {line}" for line in changed]

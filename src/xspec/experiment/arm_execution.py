@@ -119,8 +119,12 @@ class ArmExecution:
         lock["served"] = self.references
         self.lock = lock
 
-    def begin_stint(self, secrets: Iterable[str] = ()) -> None:
-        """Writes the lock and opens the journal; from here on rows can be recorded, without the `secrets`."""
+    def begin_stint(self, secrets: Iterable[str] = (), *, pacing_alone: str | None = None) -> None:
+        """Writes the lock and opens the journal; from here on rows can be recorded, without the `secrets`.
+
+        `pacing_alone` goes into the lock: why other processes with the same key were not counted in, None if they were.
+        """
+        self.lock["pacing_alone"] = pacing_alone
         write_lock(self.folder.lock_path(self.stint), self.lock)
         self._journal = Journal(self.folder.journal_path(self.stint), secrets)
 

@@ -162,7 +162,7 @@ async def _carry_out(executions: Sequence[ArmExecution], store: Store, launcher:
             )
             arms.append(_Arm(execution, trial_inputs(store, execution.spec), runner))
         for execution in executions:  # only now, when nothing of any arm can be wrong any more
-            execution.begin_stint()
+            execution.begin_stint(pacing_alone=resources.pacing_alone)
         places = order((arm.execution.spec.id, arm, arm.execution.to_do()) for arm in arms)
         total = sum(arm.execution.spec.k * len(arm.inputs) for arm in arms)
         with ProgressDisplay(total, total - len(places), quiet=launcher != "basic") as display:

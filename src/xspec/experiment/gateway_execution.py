@@ -129,7 +129,7 @@ async def open_gateway(
             Conversations(),
             Ledger(execution.record_call, execution.record_step, keep),
         )
-        execution.begin_stint(known)
+        execution.begin_stint(known, pacing_alone=resources.pacing_alone)
         app = GatewayApp(frozen, Attribution(spec), token, lambda error: _fail(failed, error))
         crash = asyncio.create_task(_told(resources.wait_crashed(), failed))
         stack.callback(crash.cancel)

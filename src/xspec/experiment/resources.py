@@ -76,6 +76,11 @@ class Resources:
         """Base URL of each member that was started here."""
         return self._servers.addresses(spec)
 
+    @property
+    def pacing_alone(self) -> str | None:
+        """Why the routes cannot share the pace of other processes with the same key; None if they do."""
+        return self._pacers.alone
+
     def route(self, execution: ArmExecution) -> Route:
         """The guarded route of one execution; closed with these resources."""
         spec = execution.spec

@@ -101,6 +101,16 @@ class ExecutionFolder:
         assert isinstance(data, dict)
         return data
 
+    def locks(self) -> list[dict[str, Any]]:
+        """The lock of each stint, for what only tells of them; empty where it was deleted or spoilt."""
+        found = []
+        for stint in self.stints():
+            try:
+                found.append(self.lock(stint))
+            except StoreError:
+                found.append({})
+        return found
+
     def world_folder(self, run: int, task: str, take: int) -> Path:
         """Where a benchmark that keeps what happened in its worlds does so for this take of a trial."""
         return self.path / "worlds" / str(run) / f"{task}~{take}"

@@ -149,6 +149,7 @@ def _figures(record: ExecutionRecord) -> ExecutionFigures:
         abandoned_attempts=record.abandoned_attempts,
         continue_with=record.continue_with,
         lock_changes=tuple(record.lock_changes),
+        lock_notes=tuple(record.lock_notes),
         with_drift=consistency(record.outcomes(drift_counts=True), record.spec.k) if causes[DRIFT] else None,
         verifications=tuple(record.verifications),
         replayed=record.replayed,

@@ -31,9 +31,10 @@ class ExecutionRecord:
     got a row because the process was killed, and `tokens_outside_trials` the tokens of both: they cost, but
     are no retry. `continue_with` is the command line that continues the execution, None if it isn't known.
     `lock_changes` says what later stints found different from the first one's lock and the user accepted,
-    `verifications` what the replies prove about their origin, and `replayed` is (identical, all) of a replay
-    of its trials, None if there was none. `task_info` has cluster, stratum, difficulty and instruction by task,
-    `locks` one entry a stint, `steps` what the trials did, None where it was not read, `guide` the stored guide.
+    `lock_notes` what else is to be said of the locks, `verifications` what the replies prove about their
+    origin, and `replayed` is (identical, all) of a replay of its trials, None if there was none. `task_info` has
+    cluster, stratum, difficulty and instruction by task, `locks` one entry a stint, `steps` what the trials did,
+    None where it was not read, `guide` the stored guide.
     """
 
     execution_id: str
@@ -49,6 +50,7 @@ class ExecutionRecord:
     tokens_outside_trials: int = 0
     continue_with: str | None = None
     lock_changes: Sequence[str] = ()
+    lock_notes: Sequence[str] = ()
     verifications: Sequence[Verification] = ()
     replayed: tuple[int, int] | None = None
     task_info: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

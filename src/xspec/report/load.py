@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
@@ -43,6 +43,7 @@ def load_record(store: Store, folder: ExecutionFolder, *, steps: bool = True) ->
             tokens=progress.tokens,
         )
         replies = replies_in_journal(folder)
+    locks = folder.locks()
     complete = len(trials) == spec.k * len(spec.benchmark.tasks)
     return ExecutionRecord(
         execution_id=info.execution_id,
@@ -57,11 +58,12 @@ def load_record(store: Store, folder: ExecutionFolder, *, steps: bool = True) ->
         abandoned_attempts=counts.abandoned_attempts,
         tokens_outside_trials=counts.tokens - sum(t.prompt_tokens + t.completion_tokens for t in trials),
         continue_with=shlex.join(["python", "-m", "xspec", *info.command]) if info.command else None,
-        lock_changes=_lock_changes(folder),
+        lock_changes=_lock_changes(locks),
+        lock_notes=_lock_notes(locks),
         verifications=verify(spec.route, replies),
         replayed=folder.replayed(),
         task_info=_task_info(store, spec),
-        locks=[folder.lock(stint) for stint in folder.stints()],
+        locks=locks,
         steps=load_steps(folder, trials, from_journal=not projected) if steps else None,
         guide=_guide(store, spec),
     )
@@ -162,14 +164,26 @@ def _rows_of(store: Store, manifest: str) -> dict[str, dict[str, Any]]:
     return {row["id"]: {name: row.get(name) for name in names} for row in rows}
 
 
-def _lock_changes(folder: ExecutionFolder) -> list[str]:
-    stints = folder.stints()
-    if len(stints) < 2:
-        return []
-    first = folder.lock(stints[0])
-    changes: list[str] = []
-    for stint in stints[1:]:
-        later = folder.lock(stint)
-        names = [n for n in first["must_match"] if first["must_match"][n] != later["must_match"][n]]
-        changes.extend(f"stint {stint}: {name} differs" for name in names)
-    return changes
+def _lock_changes(locks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the user accepted to be different from the first stint's lock."""
+    stints = [(number, lock["must_match"]) for number, lock in enumerate(locks, start=1) if lock]
+    return [
+        f"stint {number}: {name} differs"
+        for number, later in stints[1:]
+        for name in stints[0][1]
+        if stints[0][1][name] != later[name]
+    ]
+
+
+def _lock_notes(locks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What else the locks say, or no longer say, that bears on the figures."""
+    notes = []
+    for number, lock in enumerate(locks, start=1):
+        if not lock:
+            notes.append(f"the lock of stint {number} was deleted or spoilt: what it ran in is not known")
+        elif lock.get("pacing_alone"):
+            notes.append(
+                f"stint {number} paced itself without counting other processes of the same key: "
+                f"{lock['pacing_alone']}"
+            )
+    return notes

@@ -39,6 +39,7 @@ class ExecutionFigures:
     with_drift: Consistency | None = None
     verifications: tuple[Verification, ...] = ()
     replayed: tuple[int, int] | None = None
+    lock_notes: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:

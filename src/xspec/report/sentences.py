@@ -59,6 +59,7 @@ def sentences(group: Group) -> list[Sentence]:
     found += _apart_in_time(group, names)
     for arm in group.arms:
         found += _lock_changes(arm, names[arm.spec_id])
+        found += _lock_notes(arm, names[arm.spec_id])
         found += _verified(arm, names[arm.spec_id])
         found += _replayed(arm, names[arm.spec_id])
         found += _other_executions(arm, names[arm.spec_id], group.k)
@@ -215,6 +216,11 @@ def _lock_changes(arm: Arm, name: str) -> Iterator[Sentence]:
         yield Sentence(
             f"{name}: resumed under another lock: {'; '.join(arm.chosen.lock_changes)}.", warning=True
         )
+
+
+def _lock_notes(arm: Arm, name: str) -> Iterator[Sentence]:
+    for note in arm.chosen.lock_notes:
+        yield Sentence(f"{name}: {note}.", warning=True)
 
 
 def _replayed(arm: Arm, name: str) -> Iterator[Sentence]:

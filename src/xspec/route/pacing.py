@@ -212,6 +212,8 @@ class Pacers:
         """`shared` is false for an address that only this process knows."""
         pacer = self._pacers.get((origin, key))
         if pacer is None:
+            if shared and self._folder is None:
+                self.alone = "there is no folder that only this user can write"
             meter = self._shared_meter(origin, key) if shared and self._folder is not None else None
             pacer = self._pacers[origin, key] = Pacer(self._limit, meter)
         return pacer

@@ -87,6 +87,10 @@ def one_line(error: BaseException) -> str:
     if text.startswith("Missing mandatory value"):
         name = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{name} must be given: {name}=…"
+    if text.startswith("Interpolation key"):
+        name = getattr(error, "full_key", None)
+        wanted = re.search(r"'([^']+)'", text)
+        return f"{name or 'a value'} refers to {wanted[1] if wanted else 'a key'}, which there is not"
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown and unknown[1] in ("arm", "published"):
         return f"{unknown[1]} is added with a plus: +{unknown[1]}=NAME"

@@ -21,6 +21,7 @@ from xspec.errors import DiskFailed, StoreError
 from xspec.spec.canonical import SPEC_ID, digest_of, short_id
 from xspec.spec.models import ExperimentSpec
 
+FOLDERS = ("specs", "blobs", "cache", "executions")
 LAYOUT = 1
 
 
@@ -37,9 +38,19 @@ class Store:
             self._check_layout(marker)
             if create and not os.access(self.path, os.W_OK):
                 raise StoreError(f"store {self.path} is not writable; choose another with store=PATH")
+            for folder in FOLDERS[:2]:
+                if not (self.path / folder).is_dir():
+                    raise StoreError(
+                        f"store {self.path} has no folder {folder}/: it was not copied whole; restore it from where it "
+                        "came, or choose another with store=PATH"
+                    )
+        elif not create and self.path.is_dir() and any(self.path.iterdir()):
+            raise StoreError(
+                f"{self.path} has no store.json, so it is no store of xspec; name another with store=PATH"
+            )
         elif create:
             try:
-                for folder in ("specs", "blobs", "cache", "executions"):
+                for folder in FOLDERS:
                     (self.path / folder).mkdir(parents=True, exist_ok=True)
                 write_whole(marker, json.dumps({"layout": LAYOUT}).encode())
                 self._made_here = True
@@ -65,7 +76,7 @@ class Store:
     def discard_if_made_here(self) -> None:
         """Takes back a store that this object made and that holds no execution: refused input leaves nothing."""
         if self._made_here and not any(self.path.glob("executions/ex-*")):
-            for name in ("specs", "blobs", "cache", "executions"):
+            for name in FOLDERS:
                 shutil.rmtree(self.path / name, ignore_errors=True)
             (self.path / "store.json").unlink(missing_ok=True)
             with contextlib.suppress(OSError):

@@ -31,7 +31,7 @@ def write_artifacts(
     spec = store.spec(spec_id)
     protected = protection_of(spec.benchmark.kind) is not None and not include_protected
     (target / "spec.json").write_bytes(store.spec_bytes(spec_id))
-    _write(target / "lock.json", [folder.lock(stint) for stint in folder.stints()])
+    _write(target / "lock.json", folder.locks())
     _write(target / "config_snapshot.json", config_snapshot(store, spec, protected=protected))
     trials = current_trials(folder)
     _write(target / "usage.json", usage(folder, trials))
