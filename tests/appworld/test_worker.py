@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from xspec.benchmarks.appworld_engine import KEPT_CHARS
+from xspec.benchmarks.appworld_output import KEPT_CHARS
 from xspec.benchmarks.pool import WorkerPool, World
 from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung
 from xspec.spec.compose import compose

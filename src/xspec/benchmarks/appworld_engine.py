@@ -6,7 +6,6 @@ process; so the warm process opens and closes one world, and each fork opens one
 
 import contextlib
 import gc
-import io
 import json
 import os
 import signal
@@ -18,10 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from xspec.benchmarks.appworld_output import bounded_capture
 from xspec.benchmarks.protocol import Observation, Verdict, WorldBroke
-
-KEPT_CHARS = 1_000_000
-"""So many characters of what a block of code prints are kept; the rest is counted."""
 
 STATE = "world.json"
 """What the trial's folder says of its world: interactions, and whether the agent declared to be done."""
@@ -43,7 +40,7 @@ class Engine:
         # Outputs go below the working folder, which is the trial's own. A relative path cannot hold the word memory,
         # which the engine takes for a database in memory.
         PathStore.experiment_outputs = property(lambda self: ".")
-        appworld.environment.capture_output = _bounded_capture()
+        appworld.environment.capture_output = bounded_capture()
         self._appworld = appworld
         self._parameters = dict(world)
         self._warm(warm_with)
@@ -80,10 +77,19 @@ class Engine:
 
     def _warm(self, task: str) -> None:
         """Opens, uses, judges and closes a world, so that forks find everything loaded that a first world loads."""
+        from appworld.requester import (  # type: ignore[import-not-found]
+            _get_api_name_to_doc,
+            _get_app_api_name_to_argument_names,
+        )
+
         before = os.getcwd()
         with tempfile.TemporaryDirectory(prefix="xspec-warm-") as folder:
             world = self.open(task, folder)
             world.act("print(apis.supervisor.show_profile())\nprint(apis.api_docs.show_app_descriptions())")
+            for app in world.apps():
+                # Made from the app's schema at the first call of the app and then kept, under these very arguments.
+                _get_app_api_name_to_argument_names(app, include_private_apis=False)
+                _get_api_name_to_doc(app, include_private_apis=True)
             world.close()
             self.judge(task, folder)
             os.chdir(before)
@@ -127,6 +133,9 @@ class EngineWorld:
             "done": self._completed,
             "calls": _plain_calls(self._calls),
         }
+
+    def apps(self) -> list[str]:
+        return list(self._world.apis.keys())
 
     def close(self) -> None:
         self._world.close()
@@ -181,46 +190,6 @@ class EngineWorld:
             Path(STATE).write_text(json.dumps(state) + "\n")
         except OSError as error:
             raise WorldBroke(f"the world's state could not be kept: {error.strerror}") from None
-
-
-class BoundedText(io.TextIOBase):
-    """Standard output that keeps the first KEPT_CHARS characters and says how many there were."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._kept = 0
-        self._written = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._written += len(text)
-        if self._kept < KEPT_CHARS and text:
-            self._parts.append(text[: KEPT_CHARS - self._kept])
-            self._kept += len(self._parts[-1])
-        return len(text)
-
-    def getvalue(self) -> str:
-        text = "".join(self._parts)
-        if self._written > self._kept:
-            text += f"\n[output cut: {self._kept} of {self._written} characters were kept]"
-        return text
-
-
-def _bounded_capture() -> type:
-    """The engine's capture of output, with a bound on what it keeps."""
-    from IPython.utils.capture import CapturedIO, capture_output  # type: ignore[import-not-found]
-
-    class BoundedCapture(capture_output):  # type: ignore[misc]
-        def __enter__(self) -> Any:
-            captured = super().__enter__()
-            sys.stdout, sys.stderr = BoundedText(), BoundedText()
-            return CapturedIO(sys.stdout, sys.stderr, captured._outputs)
-
-    return BoundedCapture
 
 
 def _plain_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
