@@ -77,6 +77,24 @@ def test_ten_unserved_trials_in_a_row_stop(lab: Any, kit: Any) -> None:
         assert counts["attempt_started"] == counts["attempt"] == 30, "three attempts each"
 
 
+def test_after_ten_in_a_row_the_same_command_goes_on(lab: Any, kit: Any) -> None:
+    healthy = False
+    down = (500, {"error": {"message": "down"}})
+    server = kit.ChatServer(lambda n, request: (200, kit.completion()) if healthy else down)
+    with server.serving():
+        command = ("k=4", "benchmark.limit=4", *kit.LAB, *server.overrides, "workers=1")
+        stopped = lab.here(*command, LAB_KEY=kit.KEY)
+        assert stopped.code == 3
+        assert "10 trials in a row could not be served (server_error:" in stopped.err
+        healthy, sent = True, len(server.requests)
+        assert lab.here(*command, LAB_KEY=kit.KEY).code == 1, "ten of sixteen trials are invalid"
+        assert len(server.requests) == sent + 6, "those that were missing, and no other"
+        assert lab.here(*command, "--retry-invalid", LAB_KEY=kit.KEY).code == 0
+        assert len(server.requests) == sent + 16
+    (arm,) = lab.report()["arms"]
+    assert arm["trials"] == {"pass": 0, "fail": 16, "invalid": 0, "missing": 0}
+
+
 def test_trials_the_route_spoils_one_by_one_do_not_stop(lab: Any, kit: Any) -> None:
     server = kit.ChatServer(lambda n, request: (500, {"error": {"message": "down"}}))
     with server.serving():
