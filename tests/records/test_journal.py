@@ -143,3 +143,37 @@ def test_a_line_that_is_no_row_is_noticed_whatever_is_wanted(tmp_path: Path) -> 
     path.write_bytes(b'{garbage\n{"kind":"trial"}\n')
     with pytest.raises(StoreError, match="line 1 is no row"):
         list(read_journal(path, ("trial",)))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"kind":"trial","oops":1}', "KeyError"),
+        ('{"kind":"attempt_started","run":0,"task":7,"take":"x"}', "TypeError"),
+        (
+            '{"kind":"attempt","run":0,"task":"a","take":0,"prompt_tokens":"x","completion_tokens":1}',
+            "TypeError",
+        ),
+    ],
+)
+def test_rows_of_another_form_are_a_changed_journal(tmp_path: Path, line: str, why: str) -> None:
+    folder = ExecutionFolder.create(Store(tmp_path), "xs-0000000000000000", None, [])
+    folder.journal_path(1).write_text(line + "\n")
+    with pytest.raises(StoreError, match=f"has a row of another form .{why}: .*the journal was changed"):
+        folder.progress()
+
+
+def test_an_unknown_outcome_is_a_changed_journal(tmp_path: Path) -> None:
+    folder = ExecutionFolder.create(Store(tmp_path), "xs-0000000000000000", None, [])
+    with Journal(folder.journal_path(1)) as journal:
+        journal.append(trial(outcome="won"))
+    with pytest.raises(StoreError, match="no outcome is called 'won'"):
+        folder.progress()
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"must_match": 3}', "{"])
+def test_a_lock_that_is_none(tmp_path: Path, text: str) -> None:
+    folder = ExecutionFolder.create(Store(tmp_path), "xs-0000000000000000", None, [])
+    folder.lock_path(1).write_text(text)
+    with pytest.raises(StoreError, match="was changed"):
+        folder.lock(1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from xspec.cli import plan, report
-from xspec.errors import UserError
+from xspec.errors import StoreError, UserError
 from xspec.records.executions import ExecutionFolder, executions_of
 from xspec.records.journal import Journal
 from xspec.records.rows import AttemptEnded, AttemptStarted, Step
@@ -95,6 +95,29 @@ def test_a_place_that_cannot_be_written_is_one_line(store: Store, tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         report.main(["--store", str(store.path), "-o", str(tmp_path / "file" / "r.html")])
+
+
+def test_a_folder_is_no_file_to_write(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match="out cannot be written: Is a directory"):
+        report.main(["--store", str(store.path), "-o", str(tmp_path / "out")])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+
+
+@pytest.mark.parametrize(
+    ("was", "became"), [('"outcome":"pass"', '"outcome":"won"'), ('"calls":1', '"calls":"one"')]
+)
+def test_a_journal_edited_by_hand_is_one_line(store: Store, was: str, became: str) -> None:
+    journal = executions_of(store)[0].journal_path(1)
+    journal.write_text(journal.read_text().replace(was, became, 1))
+    with pytest.raises(StoreError, match="has a row of another form") as error:
+        report.main(["--store", str(store.path)])
+    assert "\n" not in str(error.value)
+
+
+def test_a_benchmark_without_executions_is_not_an_empty_store(store: Store) -> None:
+    with pytest.raises(UserError, match=r"--benchmark choices: no such execution in .* some of agentdojo"):
+        report.main(["--store", str(store.path), "--benchmark", "choices"])
 
 
 @pytest.mark.parametrize("margin", ["0", "100", "-3"])

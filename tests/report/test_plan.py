@@ -67,7 +67,11 @@ def test_mean_has_one_assumption(capsys: pytest.CaptureFixture[str]) -> None:
         (["--difference", "0"], "--difference"),
         (["--mean", "101"], "--mean"),
         (["--mean", "70", "--from", "xs-1"], "give one of them"),
-        (["--tasks", "0"], "--tasks"),
+        (["--tasks", "0"], "--tasks 0: give 1 to 10,000"),
+        (["--tasks", "100000000"], "--tasks"),
+        (["--cluster-size", "100000"], "--cluster-size 100000: give 1 to 100"),
+        (["--contrasts", "1000000000"], "--contrasts"),
+        (["--mean", "50", "--spread", "nan"], "--spread"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: list[str], said: str) -> None:

@@ -12,6 +12,8 @@ from xspec.report.output import Output
 
 _CHANGES: tuple[Change, ...] = ("fewer failures", "steadier")
 _EXPERIMENTS = 2_000
+# Beyond these a simulation takes more memory or time than an answer is worth.
+_MOST = {"tasks": 10_000, "cluster_size": 100, "contrasts": 100}
 
 
 def main(arguments: list[str]) -> int:
@@ -52,8 +54,10 @@ def main(arguments: list[str]) -> int:
         raise UserError(
             "--difference is between 0 and 100 points, --power between 0.05 and 1, --arms 1 or more"
         )
-    if options.contrasts < 1 or options.cluster_size < 1 or (options.tasks is not None and options.tasks < 1):
-        raise UserError("--contrasts, --cluster-size and --tasks are 1 or more")
+    for name, most in _MOST.items():
+        value = getattr(options, name)
+        if value is not None and not 1 <= value <= most:
+            raise UserError(f"--{name.replace('_', '-')} {value}: give 1 to {most:,}")
     metric = METRICS[options.metric]
     if metric == "gap" and 1 in ks:
         raise UserError("--k 1: with one run there is no gap; give 2 or more, or --metric mean")

@@ -35,8 +35,8 @@ def basis_of(options: Any) -> Basis:
     if options.stored:
         return _stored(options.store, options.stored)
     if options.mean is not None:
-        if not 0 < options.mean < 100 or options.spread <= 0:
-            raise UserError("--mean is between 0 and 100 percent, --spread above 0")
+        if not 0 < options.mean < 100 or not 0.01 <= options.spread <= 1000:
+            raise UserError("--mean is between 0 and 100 percent, --spread from 0.01 to 1000")
         rates = BetaRates.from_mean(
             options.mean / 100,
             options.spread,

@@ -9,6 +9,7 @@ from xspec.cli.parser import VerbParser
 from xspec.cli.projection import bring_up_to_date
 from xspec.cli.say import say
 from xspec.errors import UserError
+from xspec.records.executions import executions_of
 from xspec.report.build import build_report
 from xspec.report.json_form import report_json
 from xspec.report.load import load_gateways, load_records
@@ -64,6 +65,8 @@ def main(arguments: list[str]) -> int:
         margin_pp=options.margin,
         gateways=load_gateways(store, **which),
     )
+    if report.empty:
+        _refuse_empty_choice(store, options.spec, options.benchmark)
     if not options.include_protected:
         report = without_protected_texts(report)
     if options.output is not None:
@@ -76,6 +79,18 @@ def main(arguments: list[str]) -> int:
     sys.stdout.flush()
     bring_up_to_date(store)
     return 0
+
+
+def _refuse_empty_choice(store: Store, specs: list[str] | None, benchmark: str | None) -> None:
+    """A store with executions is not "nothing stored" because none is what was asked for."""
+    stored = sorted({store.spec(folder.info.spec_id).benchmark.kind for folder in executions_of(store)})
+    if stored and (specs or benchmark):
+        chosen = [f"--spec {spec}" for spec in specs or ()] + (
+            [f"--benchmark {benchmark}"] if benchmark else []
+        )
+        raise UserError(
+            f"{' '.join(chosen)}: no such execution in {store.path}, which has some of {', '.join(stored)}"
+        )
 
 
 def _format_of(output: str | None) -> str:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from xspec.errors import StoreError
-from xspec.records.journal import read_journal
-from xspec.records.rows import Trial
+from xspec.records.journal import read_journal, rows_in_form
+from xspec.records.rows import OUTCOMES, Trial
 from xspec.spec.store import Store, write_whole
 
 
@@ -95,10 +95,12 @@ class ExecutionFolder:
         try:
             data = json.loads(path.read_bytes())
         except (OSError, ValueError):
+            data = None
+        if not isinstance(data, dict) or not isinstance(data.get("must_match"), dict):
             raise StoreError(
-                f"{path} is missing or was changed; `reproduce` begins a new execution instead"
-            ) from None
-        assert isinstance(data, dict)
+                f"{path} is missing or was changed; `reproduce` begins a new execution, and a report goes on "
+                f"without this one once {self.path.name} is moved away"
+            )
         return data
 
     def locks(self) -> list[dict[str, Any]]:
@@ -138,7 +140,11 @@ class ExecutionFolder:
             yield from read_journal(self.journal_path(stint), kinds)
 
     def progress(self) -> Progress:
-        """What is finished, and what killed processes left."""
+        """What is finished, and what killed processes left. Raises StoreError if a journal was changed."""
+        with rows_in_form(self.path):
+            return self._progress()
+
+    def _progress(self) -> Progress:
         trials: dict[tuple[int, str], Trial] = {}
         takes: dict[tuple[int, str], int] = {}
         rows: dict[tuple[int, str], int] = {}
@@ -155,6 +161,8 @@ class ExecutionFolder:
                 attempts[(*key, row["take"])] = attempts.get((*key, row["take"]), 0) + 1
                 continue
             trial = Trial(**row)
+            if trial.outcome not in OUTCOMES:
+                raise ValueError(f"no outcome is called {trial.outcome!r}")
             ended.add((*key, trial.take))
             superseded += key in trials
             rows[key] = rows.get(key, 0) + 1

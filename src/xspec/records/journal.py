@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -70,3 +71,16 @@ def read_journal(path: Path, kinds: tuple[str, ...]) -> Iterator[dict[str, Any]]
                     raise StoreError(f"{path} line {number} is not JSON: the journal was changed") from None
             elif not line.startswith(b'{"kind":"'):
                 raise StoreError(f"{path} line {number} is no row: the journal was changed")
+
+
+@contextmanager
+def rows_in_form(path: Path) -> Iterator[None]:
+    """Around what takes the rows of a journal apart: a row that lacks a field, or has another kind of value in it, was
+    not written by xspec. Raises StoreError; checking every field of millions of rows beforehand would cost more than
+    all else."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise StoreError(
+            f"{path} has a row of another form ({type(error).__name__}: {error}): the journal was changed"
+        ) from error

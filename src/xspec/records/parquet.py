@@ -20,7 +20,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from xspec.errors import StoreError
 from xspec.records.executions import ExecutionFolder
-from xspec.records.journal import read_journal
+from xspec.records.journal import read_journal, rows_in_form
 from xspec.records.parquet_columns import PARQUET_LAYOUT, STINT_TABLES
 from xspec.records.parquet_lock import held
 from xspec.records.parquet_rows import Row, StintCounts, StintRows
@@ -173,13 +173,15 @@ def _write_set(store: Store, folder: ExecutionFolder, stint: int) -> StintCounts
             waiting[table].clear()
 
         kinds = ("attempt_started", "attempt", "step", "trial")
-        for journal_row in read_journal(folder.journal_path(stint), kinds):
-            for table, row in rows.feed(journal_row):
+        journal = folder.journal_path(stint)
+        with rows_in_form(journal):
+            for journal_row in read_journal(journal, kinds):
+                for table, row in rows.feed(journal_row):
+                    put(table, row)
+            for table, row in rows.unreturned():
                 put(table, row)
-        for table, row in rows.unreturned():
-            put(table, row)
-        for table in waiting:
-            flush(table)
+            for table in waiting:
+                flush(table)
     return rows.counts
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from xspec.records.rows import OUTCOMES
+
 Row = dict[str, Any]
 TrialPlace = tuple[int, str, int]
 
@@ -60,6 +62,8 @@ class StintRows:
         self.counts.abandoned_attempts = sum(self._begun.values())
 
     def _trial(self, row: Row) -> Row:
+        if row["outcome"] not in OUTCOMES:
+            raise ValueError(f"no outcome is called {row['outcome']!r}")
         task = self.strata.get(row["task"], {})
         verdict = row["verdict"]
         return {

@@ -5,9 +5,10 @@ time the trial is begun again (after a kill, a broken worker, or `--retry-invali
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Outcome = Literal["pass", "fail", "invalid"]
+OUTCOMES = frozenset(get_args(Outcome))
 
 
 @dataclass(frozen=True, slots=True)
