@@ -181,7 +181,7 @@ def test_written_whole_or_not_at_all(make: Any, tmp_path: Path, monkeypatch: pyt
     write_report_json(report, path)
     assert path.read_text() == report_json(report)
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
-    with pytest.raises(UserError, match="report.json cannot be written: disk"):
+    with pytest.raises(UserError, match=r"report\.json cannot be written: disk"):
         write_report_json(build_report([]), path)
     assert path.read_text() == report_json(report)
     assert [p.name for p in path.parent.iterdir()] == ["report.json"]
