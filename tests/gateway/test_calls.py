@@ -63,7 +63,11 @@ def test_a_contradiction_is_refused_and_the_client_stops(kit: Any) -> None:
             assert upstream.asked[0].json["temperature"] == 0
 
     asyncio.run(run())
-    assert [(c["ended"], c["status"]) for c in kit.rows("call")] == [("refused", 400), ("answered", 200)]
+    refused, answered = kit.rows("call")
+    assert (refused["ended"], refused["status"], answered["ended"]) == ("refused", 400, "answered")
+    assert refused["changes"] == [{"field": "temperature", "asked": 0.5, "sent": 0}]
+    assert {change["field"] for change in answered["changes"]} == {"temperature", "top_p", "max_tokens"}
+    assert kit.rows("attempt_started")[0]["step"] == 1, "nothing was begun for the first"
 
 
 @pytest.mark.parametrize("token", ["wrong", "", "sk-xspec-" + "0" * 48])
@@ -87,3 +91,52 @@ def test_the_frozen_models_are_listed(kit: Any) -> None:
             assert [model.id async for model in client.models.list()] == ["small-2026-01-01"]
 
     asyncio.run(run())
+
+
+def test_a_floating_route_puts_in_whichever_model_serves(kit: Any) -> None:
+    pool = "provider.pool=[{name: other, model: other-2026-01-01}]"
+
+    async def run() -> None:
+        answer = lambda n, asked: kit.Reply(kit.completion(model=asked.json["model"]))  # noqa: E731
+        async with kit.both(answer, "route=floating", pool, enforce="refuse") as (upstream, _g, client):
+            for number in range(12):
+                asked = [{"role": "user", "content": f"{number}"}]
+                await client.chat.completions.create(model="other-2026-01-01", messages=asked)
+            assert {a.json["model"] for a in upstream.asked} == {"small-2026-01-01", "other-2026-01-01"}
+            with pytest.raises(openai.BadRequestError, match="model is 'third'"):
+                await client.chat.completions.create(model="third", messages=kit.MESSAGES)
+
+    asyncio.run(run())
+
+
+def test_the_report_tells_what_came_through(kit: Any) -> None:
+    from xspec.report.build import build_report
+    from xspec.report.load import load_gateways, load_records
+    from xspec.report.markdown import report_markdown
+    from xspec.report.table import report_text
+
+    async def run() -> None:
+        answer = lambda n, asked: kit.Reply({"error": {}}, 500) if n == 0 else kit.Reply()  # noqa: E731
+        async with kit.both(answer) as (_, _g, client):
+            for temperature in (0.5, 0.5, 0):
+                await client.chat.completions.create(
+                    model="small-2026-01-01",
+                    messages=kit.MESSAGES,
+                    temperature=temperature,
+                    extra_headers={"x-xspec-trial": "0/t"},
+                    response_format={"type": "text"},
+                )
+
+    asyncio.run(run())
+    assert load_records(kit.store) == []
+    report = build_report([], gateways=load_gateways(kit.store))
+    for text in (report_text(report, 400), report_markdown(report)):
+        assert "3 calls, 3 answered" in text
+        assert (
+            "4 attempts (1 of them retries of the spec's policy), 33 prompt and 9 completion tokens" in text
+        )
+        assert "faults: 1 server_error" in text
+        assert "1 call asked again after an answer" in text
+        assert "3 calls named their trial: 1 trial" in text
+        assert "temperature contradicted the spec in 2 calls, brought into line: 0.5 asked, 0.0" in text
+        assert "observed and recorded, not frozen; likewise response_format" in text

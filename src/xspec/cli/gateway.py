@@ -106,6 +106,8 @@ def _compiled(
 def _opened(gateway: OpenGateway, has_command: bool) -> None:
     """With a command the token is in its environment and nowhere else; without one somebody has to be told it."""
     say(f"gateway for {gateway.spec.id} at {gateway.base_url}, execution {gateway.execution_id}")
+    if not gateway.private:
+        say("it can be reached from other machines, by whoever has the token")
     if not has_command:
         print(f"export OPENAI_BASE_URL={shlex.quote(gateway.base_url)}", flush=True)
         print(f"export OPENAI_API_KEY={gateway.token}", flush=True)

@@ -22,7 +22,7 @@ from xspec.gateway.command import Command, check_command, command_environment
 from xspec.gateway.conversations import Conversations
 from xspec.gateway.endpoint import Frozen
 from xspec.gateway.ledger import Ledger
-from xspec.gateway.server import GatewayServer, base_url, listen
+from xspec.gateway.server import GatewayServer, base_url, is_loopback, listen
 from xspec.route.client import Route
 from xspec.spec.agents import GatewayAgent
 from xspec.spec.models import ExperimentSpec
@@ -34,12 +34,13 @@ AT_ONCE = 256
 
 @dataclass(slots=True)
 class OpenGateway:
-    """A gateway that can be called. `token` is this execution's alone."""
+    """A gateway that can be called. `token` is this execution's alone; `private`: only this machine can reach it."""
 
     execution_id: str
     spec: ExperimentSpec
     base_url: str
     token: str = field(repr=False)
+    private: bool
     _route: Route
     _failed: "asyncio.Future[None]"
 
@@ -134,7 +135,15 @@ async def open_gateway(
         crash = asyncio.create_task(_told(resources.wait_crashed(), failed))
         stack.callback(crash.cancel)
         await stack.enter_async_context(GatewayServer(app, listening))
-        yield OpenGateway(execution.info.execution_id, spec, base_url(listening), token, route, failed)
+        yield OpenGateway(
+            execution.info.execution_id,
+            spec,
+            base_url(listening),
+            token,
+            is_loopback(listening),
+            route,
+            failed,
+        )
 
 
 def run_gateway(

@@ -38,7 +38,8 @@ async def chat_completions(frozen: Frozen, incoming: Incoming, answer: Answer) -
     request.observed = sorted(OBSERVED & fields.keys())
 
     def over(ended: Ended, status: int | None, why: str | None = None, reply: Reply | None = None) -> None:
-        request.changes = body.changes if body is not None else []
+        changes = body.changes if body is not None else []
+        request.changes = changes if ended != "refused" else [c for c in changes if c.contradicts]
         added = frozen.conversations.over(seen, reply.message if reply is not None else None)
         latency_s = time.perf_counter() - began
         frozen.ledger.write(

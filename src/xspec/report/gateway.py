@@ -117,10 +117,10 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
         f"gateway {found.execution_id} for {found.spec_id} ({', '.join(found.models)}, enforce {found.enforce}): "
         f"{counted(found.calls, 'call')}, {_ends(found)}"
     )
+    without = f", {found.without_usage} without usage" if found.without_usage else ""
     yield (
-        f"{counted(found.attempts, 'attempt')} for {counted(found.called, 'call')} that were sent, "
-        f"{found.prompt_tokens} prompt and {found.completion_tokens} completion tokens"
-        + (f", {counted(found.without_usage, 'reply')} without usage" if found.without_usage else "")
+        f"{counted(found.attempts, 'attempt')} ({found.attempts - found.called} of them retries of the spec's policy), "
+        f"{found.prompt_tokens} prompt and {found.completion_tokens} completion tokens{without}"
         + (f"; faults: {_counts(found.errors)}" if found.errors else "")
         + (f"; {counted(found.unreturned, 'attempt')} never returned" if found.unreturned else "")
     )
@@ -129,11 +129,12 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
             f"{counted(found.retries, 'call')} repeated by the harness's own retries, beside the spec's policy; "
             f"{counted(found.repeats, 'call')} asked again after an answer"
         )
-    unattributed = found.calls - found.trials.total()
-    if found.calls:
+    if found.trials:
+        yield f"{counted(found.trials.total(), 'call')} named their trial: {counted(len(found.trials), 'trial')}"
+    if found.conversations:
         yield (
-            f"{found.trials.total()} calls belong to {counted(len(found.trials), 'trial')} that their caller named; "
-            f"{unattributed} to none: {counted(len(found.conversations), 'conversation')}, told apart by their order"
+            f"{counted(found.calls - found.trials.total(), 'call')} named no trial: "
+            f"{counted(len(found.conversations), 'conversation')}, told apart by their order"
         )
     for name, ways in found.changed.items():
         ((way, _),) = ways.most_common(1)
@@ -148,7 +149,7 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
     loose = [name for name in found.observed if name not in NOT_FROZEN]
     yield (
         "prompts and tools are the harness's: observed and recorded, not frozen"
-        + (f"; so are {some(loose, 'field')}" if loose else "")
+        + (f"; likewise {some(loose, 'field')}" if loose else "")
     )
 
 
