@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from xspec.benchmarks import Launch, confinement
@@ -39,7 +38,6 @@ def play(data: Path, scenario: Play) -> None:
             await scenario(pool)
 
     asyncio.run(run())
-    assert psutil.Process().children(recursive=True) == []
 
 
 async def run_code(world: World, code: str) -> dict[str, Any]:
