@@ -99,3 +99,25 @@ def test_every_attempt_row_is_complete(lab: Any, kit: Any, stats: list[dict[str,
     retried = [row for row in ended if row["attempt"] > 0]
     assert retried
     assert all(row["waited_s"] > 0 for row in retried), "the wait stands on the attempt that it came before"
+
+
+@pytest.mark.parametrize("odd", [None, "7", 7.5, -1, True, [7]], ids=repr)
+def test_tokens_that_no_reply_counts_are_unknown_and_not_0(lab: Any, kit: Any, odd: Any) -> None:
+    reply = {**kit.completion(), "usage": {"prompt_tokens": odd, "completion_tokens": odd}}
+    server = kit.ChatServer(lambda n, request: (200, reply))
+    with server.serving():
+        finished = lab.here("k=1", "benchmark.limit=2", *kit.LAB, *server.overrides, LAB_KEY=kit.KEY)
+    assert finished.code == 0, finished.err
+    assert "unknown" in finished.out
+    (arm,) = lab.report()["arms"]
+    assert arm["total_tokens"] is None
+
+
+def test_replies_that_do_not_count_their_tokens_are_counted(lab: Any, kit: Any) -> None:
+    silent = {**kit.completion(), "usage": None}
+    server = kit.ChatServer(lambda n, request: (200, silent if n else kit.completion()))
+    with server.serving():
+        finished = lab.here("k=1", "benchmark.limit=3", *kit.LAB, *server.overrides, LAB_KEY=kit.KEY)
+    assert "2 of 3 replies did not say how many tokens they took" in " ".join(finished.out.split())
+    (arm,) = lab.report()["arms"]
+    assert arm["total_tokens"] == 9

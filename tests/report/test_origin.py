@@ -92,8 +92,8 @@ def test_parquet_and_journal_count_the_same(make: Any, tmp_path: Path) -> None:
     folder = ExecutionFolder.create(store, spec.id, None, [])
     where = {"run": 0, "task": "t.0", "take": 0, "step": 0, "call": 0, "member": "gpt"}
     kinds: list[dict[str, Any]] = [
-        {"served_model": MODEL, "fingerprint": "fp"},
-        {"served_model": MODEL, "fingerprint": "fp"},
+        {"served_model": MODEL, "fingerprint": "fp", "prompt_tokens": 0},
+        {"served_model": MODEL, "fingerprint": "fp", "completion_tokens": 3},
         {"served_model": MODEL, "request_ids": {"x-oneapi-request-id": "r"}},
         {"served_model": "x", "drift": ["served_model: a -> x", "upstream: b -> c"], "upstream": "c"},
         {"error": "timeout"},
@@ -111,8 +111,8 @@ def test_parquet_and_journal_count_the_same(make: Any, tmp_path: Path) -> None:
     expected = Counter(
         {
             Revealed("gpt", MODEL, None, "fp", aggregated=False): 2,
-            Revealed("gpt", MODEL, None, None, aggregated=True): 1,
-            Revealed("gpt", "x", "c", None, aggregated=False, drift=("served_model", "upstream")): 1,
+            Revealed("gpt", MODEL, None, None, aggregated=True, counted=False): 1,
+            Revealed("gpt", "x", "c", None, False, drift=("served_model", "upstream"), counted=False): 1,
         }
     )
     assert replies_in_journal(folder) == expected

@@ -28,7 +28,8 @@ async def minimal_call(prober: Prober, models: list[str]) -> Finding:
         return _failed(prober, failed)
     except XspecError as error:
         return problem("call", str(error))
-    tokens = f"{reply.prompt_tokens or 0} + {reply.completion_tokens or 0} tokens"
+    both = (reply.prompt_tokens, reply.completion_tokens)
+    tokens = " + ".join("unknown" if n is None else str(n) for n in both) + " tokens"
     return ok("call", f"{prober.address.url} answered in {_latency(prober):.2f} s, {tokens}")
 
 

@@ -50,7 +50,7 @@ def one_trial(compiled: Compiled, store: Store, folder: Path) -> Iterator[Findin
         f"{_duration(count * seconds / compiled.workers)} with {_count(compiled.workers, 'worker')}",
     )
     if not tokens:
-        yield note("cost", "the provider counts no tokens", "figures of cost will be 0", matters=True)
+        yield note("cost", "the provider counts no tokens", "reports call them unknown", matters=True)
 
 
 def _copy_cache(store: Store, own: Store) -> None:

@@ -143,14 +143,23 @@ def _figures(record: ExecutionRecord) -> ExecutionFigures:
         incomplete_tasks=tuple(tasks[i] for i in figures.incomplete),
         invalid_causes=tuple(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
         retry_count=sum(trial.retry_count for trial in record.trials),
-        total_tokens=record.tokens_outside_trials
-        + sum(trial.prompt_tokens + trial.completion_tokens for trial in record.trials),
+        total_tokens=_tokens(record),
         superseded=record.superseded,
         abandoned_attempts=record.abandoned_attempts,
         continue_with=record.continue_with,
         lock_changes=tuple(record.lock_changes),
         lock_notes=tuple(record.lock_notes),
+        replies=record.replies,
+        uncounted=record.uncounted,
         with_drift=consistency(record.outcomes(drift_counts=True), record.spec.k) if causes[DRIFT] else None,
         verifications=tuple(record.verifications),
         replayed=record.replayed,
     )
+
+
+def _tokens(record: ExecutionRecord) -> int | None:
+    """Of all attempts; None if none of the replies said."""
+    if record.uncounted and record.uncounted == record.replies:
+        return None
+    in_trials = sum(trial.prompt_tokens + trial.completion_tokens for trial in record.trials)
+    return record.tokens_outside_trials + in_trials

@@ -30,6 +30,7 @@ class ExecutionRecord:
     `superseded` counts trial rows replaced by a later take, `abandoned_attempts` attempts whose trial never
     got a row because the process was killed, and `tokens_outside_trials` the tokens of both: they cost, but
     are no retry. `continue_with` is the command line that continues the execution, None if it isn't known.
+    `replies` are usable ones, `uncounted` those that did not say how many tokens they took.
     `lock_changes` says what later stints found different from the first one's lock and the user accepted,
     `lock_notes` what else is to be said of the locks, `verifications` what the replies prove about their
     origin, and `replayed` is (identical, all) of a replay of its trials, None if there was none. `task_info` has
@@ -51,6 +52,8 @@ class ExecutionRecord:
     continue_with: str | None = None
     lock_changes: Sequence[str] = ()
     lock_notes: Sequence[str] = ()
+    replies: int = 0
+    uncounted: int = 0
     verifications: Sequence[Verification] = ()
     replayed: tuple[int, int] | None = None
     task_info: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

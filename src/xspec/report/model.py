@@ -20,7 +20,8 @@ class ExecutionFigures:
     """One execution and its figures. `chosen` marks the one whose figures are the arm's.
 
     Times are seconds since the epoch and span the trials themselves where there are any. `with_drift` are the
-    figures with drift-invalidated trials counted by their verdicts; None if there are none.
+    figures with drift-invalidated trials counted by their verdicts; None if there are none. `total_tokens` is None
+    if no reply said how many it took; `uncounted` of the usable `replies` did not.
     """
 
     execution_id: str
@@ -31,7 +32,7 @@ class ExecutionFigures:
     incomplete_tasks: tuple[str, ...]
     invalid_causes: tuple[tuple[str, int], ...]
     retry_count: int
-    total_tokens: int
+    total_tokens: int | None
     superseded: int
     abandoned_attempts: int
     continue_with: str | None
@@ -40,6 +41,8 @@ class ExecutionFigures:
     verifications: tuple[Verification, ...] = ()
     replayed: tuple[int, int] | None = None
     lock_notes: tuple[str, ...] = ()
+    replies: int = 0
+    uncounted: int = 0
 
     @property
     def finished(self) -> bool:

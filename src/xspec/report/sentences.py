@@ -59,6 +59,7 @@ def sentences(group: Group) -> list[Sentence]:
     found += _apart_in_time(group, names)
     for arm in group.arms:
         found += _lock_changes(arm, names[arm.spec_id])
+        found += _uncounted(arm, names[arm.spec_id])
         found += _lock_notes(arm, names[arm.spec_id])
         found += _verified(arm, names[arm.spec_id])
         found += _replayed(arm, names[arm.spec_id])
@@ -216,6 +217,17 @@ def _lock_changes(arm: Arm, name: str) -> Iterator[Sentence]:
         yield Sentence(
             f"{name}: resumed under another lock: {'; '.join(arm.chosen.lock_changes)}.", warning=True
         )
+
+
+def tokens_text(tokens: int | None) -> str:
+    """A number of tokens; `unknown` where no reply said."""
+    return "unknown" if tokens is None else f"{tokens:,}"
+
+
+def _uncounted(arm: Arm, name: str) -> Iterator[Sentence]:
+    silent, replies = arm.chosen.uncounted, arm.chosen.replies
+    if 0 < silent < replies:
+        yield Sentence(f"{name}: {silent:,} of {replies:,} replies did not say how many tokens they took.")
 
 
 def _lock_notes(arm: Arm, name: str) -> Iterator[Sentence]:

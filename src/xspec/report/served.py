@@ -9,8 +9,9 @@ from xspec.records.executions import ExecutionFolder
 from xspec.records.parquet import read_rows
 from xspec.route.verification import AGGREGATOR_ID, Revealed, kinds_of, revealed
 
-_COLUMNS = ["member", "served_model", "upstream", "fingerprint", "request_ids", "drift"]
-_KEYS = ["member", "served_model", "upstream", "fingerprint", "aggregated", "drift"]
+_TOKENS = ["prompt_tokens", "completion_tokens"]
+_COLUMNS = ["member", "served_model", "upstream", "fingerprint", "request_ids", "drift", *_TOKENS]
+_KEYS = ["member", "served_model", "upstream", "fingerprint", "aggregated", "counted", "drift"]
 
 
 def replies_in_parquet(folder: ExecutionFolder) -> Counter[Revealed]:
@@ -21,13 +22,14 @@ def replies_in_parquet(folder: ExecutionFolder) -> Counter[Revealed]:
         {name: usable[name] for name in _KEYS[:4]}
         | {
             "aggregated": pc.match_substring(usable["request_ids"], AGGREGATOR_ID),
+            "counted": pc.or_(*(pc.is_valid(usable[name]) for name in _TOKENS)),
             "drift": pc.binary_join(usable["drift"], "\n"),
         }
     )
     counted: Counter[Revealed] = Counter()
     for row in table.group_by(_KEYS).aggregate([([], "count_all")]).to_pylist():
         notes = (row["drift"] or "").split("\n") if row["drift"] else []
-        counted[Revealed(**{name: row[name] for name in _KEYS[:5]}, drift=kinds_of(notes))] += row[
+        counted[Revealed(**{name: row[name] for name in _KEYS[:6]}, drift=kinds_of(notes))] += row[
             "count_all"
         ]
     return counted

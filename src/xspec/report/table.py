@@ -19,7 +19,7 @@ from xspec.report.goals import GOALS, goal_columns, has_goals
 from xspec.report.headline import headline, p_number, points
 from xspec.report.model import Arm, Group, Report
 from xspec.report.sentence import Sentence
-from xspec.report.sentences import DASH, MINUS, SIMULATED, arm_names, number, sentences, span
+from xspec.report.sentences import DASH, MINUS, SIMULATED, arm_names, number, sentences, span, tokens_text
 
 _ARM_WIDTH = 14
 """Longer arm labels are folded when space is short; below this they would be unreadable."""
@@ -223,7 +223,7 @@ def _trials() -> list[Column]:
         ("invalid", lambda arm: f"{arm.chosen.figures.trials.invalid}"),
         ("missing", lambda arm: f"{arm.chosen.figures.trials.missing}"),
         ("retries", lambda arm: f"{arm.chosen.retry_count:,}"),
-        ("tokens", lambda arm: f"{arm.chosen.total_tokens:,}"),
+        ("tokens", lambda arm: tokens_text(arm.chosen.total_tokens)),
     ]
 
 

@@ -27,7 +27,10 @@ _GATEWAY = "a one-api style gateway, which picks a channel for each call and doe
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """What a usable reply says about its origin. None: it does not say. `drift` names the kinds that differed."""
+    """What a usable reply says about its origin. None: it does not say.
+
+    `drift` names the kinds that differed; `counted` is false of a reply that did not say how many tokens it took.
+    """
 
     member: str
     served_model: str | None
@@ -35,6 +38,7 @@ class Revealed:
     fingerprint: str | None
     aggregated: bool
     drift: tuple[str, ...] = ()
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ def revealed(attempt: Mapping[str, Any]) -> Revealed | None:
         attempt["fingerprint"],
         AGGREGATOR_ID in attempt["request_ids"],
         kinds_of(attempt["drift"]),
+        attempt["prompt_tokens"] is not None or attempt["completion_tokens"] is not None,
     )
 
 
