@@ -11,6 +11,7 @@ import pytest
 
 from xspec.route.pacing import Pacers
 from xspec.route.waits import Allowance, allowance
+from xspec.route.window import Window
 
 NOW = 1_800_000_000.0
 TOKENS = 14
@@ -149,13 +150,43 @@ def test_the_wait_is_bounded_by_max_wait_s(lab: Any) -> None:
     assert len(replies) == 9
 
 
-def test_plenty_left_pauses_nobody(lab: Any) -> None:
+def test_a_limit_that_refills_as_fast_as_it_is_used_pauses_nobody(lab: Any) -> None:
     async def run() -> None:
-        plenty = lab.http(
-            200, lab.completion(), x_ratelimit_remaining_requests="6", x_ratelimit_reset_requests="1h"
-        )
-        async with lab.routed(plenty, options={"limit": 6}) as (_, route):
-            await asyncio.gather(*(lab.call(route) for _ in range(12)))
-            assert route._lanes["a"].pacer._meter.take(0) == (0, 1)
+        six = {"x_ratelimit_remaining_requests": "6", "x_ratelimit_reset_requests": "1h"}
+        async with lab.routed(lab.http(200, lab.completion(), **six), options={"limit": 6}) as (_, route):
+            await asyncio.gather(*(lab.call(route) for _ in range(40)))
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_few_left_are_not_overrun_by_a_burst_after_a_lull(lab: Any) -> None:
+    """One call at a time uses up most of the limit; then many come at once, and only as many as are left go out."""
+
+    async def run() -> None:
+        provider = Provider(lab, in_requests, allowed=8, window_s=1.5)
+        async with lab.served(provider.answer) as server:
+            route = lab.make(lab.spec([lab.member(server.port)]), limit=6, sleep=asyncio.sleep)
+            for _ in range(5):
+                await lab.call(route)
+            await asyncio.gather(*(lab.call(route) for _ in range(12)))
+            assert provider.refused == 0
+            await route.aclose()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_news_that_others_overtook_is_believed_only_if_it_leaves_fewer() -> None:
+    window = Window(8.0)
+    window.foresee(3, 10.0, sent=1.0, now=2.0)
+    window.foresee(7, 10.0, sent=1.0, now=2.1)
+    assert window.left == 3
+    window.foresee(2, 10.0, sent=1.0, now=2.2)
+    for now in (2.3, 2.4):
+        assert window.pause(0, now) == 0
+        window.admit(now)
+    assert window.pause(0, 3.0) == pytest.approx(9.2)
+    window.foresee(7, 10.0, sent=2.3, now=3.0)
+    assert (window.left, window.pause(0, 3.0)) == (7, 0)
+    window.foresee(-1, 5.0, sent=3.1, now=4.0)
+    assert window.pause(0, 4.0) == pytest.approx(5)
+    assert window.pause(0, 9.0) == 0

@@ -41,7 +41,7 @@ class Metering(Protocol):
     def give_back(self) -> None: ...
     def grow(self) -> None: ...
     def cut(self, epoch: int, asked_s: float | None) -> int: ...
-    def foresee(self, left: int, reset_s: float) -> None: ...
+    def foresee(self, left: int, reset_s: float, sent: float) -> None: ...
     def stop_waiting(self) -> None: ...
     def close(self) -> None: ...
 
@@ -59,12 +59,14 @@ class Meter:
         return self._window.size
 
     def take(self, waited_out: int) -> tuple[int, int] | float:
-        pause = self._window.pause(waited_out, time.monotonic())
+        now = time.monotonic()
+        pause = self._window.pause(waited_out, now)
         if pause > 0:
             return pause
         if self._in_flight >= int(self._window.size):
             return math.inf
         self._in_flight += 1
+        self._window.admit(now)
         return self._window.epoch, self._in_flight
 
     def give_back(self) -> None:
@@ -76,9 +78,8 @@ class Meter:
     def cut(self, epoch: int, asked_s: float | None) -> int:
         return self._window.cut(epoch, asked_s, time.monotonic())
 
-    def foresee(self, left: int, reset_s: float) -> None:
-        if left < self._in_flight:
-            self._window.foresee(reset_s, time.monotonic())
+    def foresee(self, left: int, reset_s: float, sent: float) -> None:
+        self._window.foresee(left - self._in_flight + 1, reset_s, sent, time.monotonic())
 
     def stop_waiting(self) -> None:
         pass
@@ -90,10 +91,11 @@ class Meter:
 class Slot:
     """One attempt's place among those under way. `slow_down` says that it was answered by a 429."""
 
-    __slots__ = ("_meter", "leave", "slow")
+    __slots__ = ("_meter", "_sent", "leave", "slow")
 
     def __init__(self, meter: Metering, leave: Leave) -> None:
         self._meter = meter
+        self._sent = time.monotonic()
         self.leave = leave
         self.slow = False
 
@@ -110,9 +112,9 @@ class Slot:
     def foresee(self, left: int, reset_s: float) -> None:
         """A good reply says that the provider takes `left` more requests before its limit resets in `reset_s`.
 
-        Others under way may not be counted in that yet: if there is no room for one more beside them, all pause.
+        Others under way may not be counted in that yet, and are left room for. When nothing is left, all pause.
         """
-        self._meter.foresee(left, reset_s)
+        self._meter.foresee(left, reset_s, self._sent)
 
 
 @dataclass(order=True, slots=True)

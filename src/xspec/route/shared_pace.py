@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from xspec.route.window import Window
 
@@ -35,7 +36,7 @@ OVERDUE_S = 1.0
 """A process that is so late to ask again (stopped, or starved of CPU) loses its place in the queue."""
 BURY_EVERY_S = 0.25
 
-_HEAD = struct.Struct("<dIIIxxxxdQ")
+_HEAD = struct.Struct("<dIIIIdddQ")
 _ROW = struct.Struct("<IIQd")
 _SIZE = _HEAD.size + ROWS * _ROW.size
 
@@ -97,6 +98,9 @@ class SharedMeter:
             if not before and total < int(min(window.size, limit)):
                 self._in_flight += 1
                 self._ticket, self._poll_s = 0, POLL_S[0]
+                if now < window.renewed:
+                    window.admit(now)
+                    self._write_head(window, ticket)
                 self._write_row(0.0)
                 return window.epoch, total + 1
             if others and now - self._buried > BURY_EVERY_S:
@@ -131,12 +135,11 @@ class SharedMeter:
             self._write_head(window, ticket)
         return pause
 
-    def foresee(self, left: int, reset_s: float) -> None:
+    def foresee(self, left: int, reset_s: float, sent: float) -> None:
         with self._locked():
             window, ticket, rows = self._read()
-            if left < sum(row[0] for row in rows):
-                window.foresee(reset_s, time.monotonic())
-                self._write_head(window, ticket)
+            window.foresee(left - sum(row[0] for row in rows) + 1, reset_s, sent, time.monotonic())
+            self._write_head(window, ticket)
 
     def stop_waiting(self) -> None:
         if self._ticket:
@@ -202,22 +205,27 @@ class SharedMeter:
             fcntl.flock(self._state, fcntl.LOCK_UN)
 
     def _peek(self) -> Window:
-        size, epoch, streak, pauses, until, _ = _HEAD.unpack(os.pread(self._state, _HEAD.size, 0))
-        return Window(size, epoch, streak, pauses, until)
+        return _window(_HEAD.unpack(os.pread(self._state, _HEAD.size, 0)))
 
     def _read(self) -> tuple[Window, int, list[tuple[int, int, int, float]]]:
         data = os.pread(self._state, _SIZE, 0)
-        size, epoch, streak, pauses, until, ticket = _HEAD.unpack_from(data)
-        self._last = Window(max(1.0, size), epoch, streak, pauses, until)
-        return self._last, ticket, list(_ROW.iter_unpack(data[_HEAD.size :]))
+        head = _HEAD.unpack_from(data)
+        self._last = _window(head)
+        return self._last, head[-1], list(_ROW.iter_unpack(data[_HEAD.size :]))
 
     def _write_head(self, window: Window, ticket: int) -> None:
-        head = _HEAD.pack(window.size, window.epoch, window.streak, window.pauses, window.until, ticket)
-        os.pwrite(self._state, head, 0)
+        w = window
+        head = (w.size, w.epoch, w.streak, w.pauses, w.left, w.until, w.renewed, w.news, ticket)
+        os.pwrite(self._state, _HEAD.pack(*head), 0)
 
     def _write_row(self, due: float) -> None:
         row = _ROW.pack(self._in_flight, self.limit, self._ticket, due)
         os.pwrite(self._state, row, _HEAD.size + self._row * _ROW.size)
+
+
+def _window(head: tuple[Any, ...]) -> Window:
+    size, epoch, streak, pauses, left, until, renewed, news, _ = head
+    return Window(max(1.0, size), epoch, streak, pauses, until, left, renewed, news)
 
 
 def _open_locked(folder: Path) -> int:

@@ -11,7 +11,8 @@ class Window:
     """Additive increase, multiplicative decrease, floor 1; and a pause for all where fewer at once is not enough.
 
     `epoch` counts the cuts, `streak` those since the last attempt that was not limited. `until` is the end of the
-    latest pause on the system's monotonic clock, and `pauses` its number.
+    latest pause on the system's monotonic clock, and `pauses` its number. Until `renewed` no more than `left` attempts
+    may be sent, because a reply told so in advance, at the time `news`.
     """
 
     size: float
@@ -19,6 +20,9 @@ class Window:
     streak: int = 0
     pauses: int = 0
     until: float = 0.0
+    left: int = 0
+    renewed: float = 0.0
+    news: float = 0.0
 
     def grow(self, limit: int) -> None:
         """An attempt was not limited."""
@@ -47,12 +51,23 @@ class Window:
         self.until = max(self.until, end)
         return self.pauses
 
-    def foresee(self, reset_s: float, now: float) -> None:
-        """A good reply says that the limit is used up for `reset_s`: everybody pauses before a 429 says so."""
-        if now + reset_s > self.until:
-            self.pauses += 1
-            self.until = now + reset_s
+    def foresee(self, left: int, reset_s: float, sent: float, now: float) -> None:
+        """A good reply says that the limit takes `left` more attempts beside those under way, until it resets.
+
+        Replies overtake one another. One to an attempt sent before the last news may be older than that: it is believed
+        if it leaves fewer.
+        """
+        if sent > self.news or left < self.left or now >= self.renewed:
+            self.left = min(max(left, 0), 0xFFFF_FFFF)
+            self.renewed = now + reset_s
+            self.news = now
+
+    def admit(self, now: float) -> None:
+        """One more attempt is sent."""
+        if now < self.renewed and self.left:
+            self.left -= 1
 
     def pause(self, waited_out: int, now: float) -> float:
-        """Seconds until the next attempt may be sent; none for who waited out the very pause (its number) itself."""
-        return 0.0 if waited_out and waited_out == self.pauses else max(0.0, self.until - now)
+        """Seconds until the next attempt may be sent. Who waited out the very pause (its number) need not again."""
+        limited = 0.0 if waited_out and waited_out == self.pauses else self.until - now
+        return max(0.0, limited, 0.0 if self.left else self.renewed - now)
