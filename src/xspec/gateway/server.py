@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import socket
 from collections.abc import Generator
@@ -67,7 +68,7 @@ class GatewayServer:
         self._listening = listening
         config = uvicorn.Config(
             app,
-            http="h11",
+            http="httptools",
             ws="none",
             lifespan="off",
             log_config=None,
@@ -84,6 +85,9 @@ class GatewayServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
+        # What is loaded by now stays: a full collection that walks it all would hold up every call under way.
+        gc.collect()
+        gc.freeze()
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening]))
         return self
 
