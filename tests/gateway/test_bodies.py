@@ -123,7 +123,7 @@ def test_half_of_a_surrogate_pair_passes_as_it_was_escaped() -> None:
     ("raw", "said"),
     [
         (b"", "not JSON"),
-        (b"[]", "a JSON list"),
+        (b"[]", "no object"),
         (b'{"model": "m"}', "messages"),
         (b'{"messages": []}', "messages"),
         (b'{"messages": [1], "seed": NaN}', "NaN"),

@@ -6,6 +6,8 @@ from typing import Any
 import openai
 import pytest
 
+from xspec.report.gateway import gateway_figures, gateway_lines
+
 
 def test_a_call_is_brought_into_line_and_recorded(kit: Any) -> None:
     async def run() -> None:
@@ -70,6 +72,23 @@ def test_a_contradiction_is_refused_and_the_client_stops(kit: Any) -> None:
     assert kit.rows("attempt_started")[0]["step"] == 1, "nothing was begun for the first"
 
 
+def test_the_report_says_what_became_of_each_contradiction(kit: Any) -> None:
+    """A model that no member has is refused like anything else, and what was refused had nothing filled in."""
+
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(), enforce="refuse") as (_upstream, gateway, _client):
+            body = {"model": "another", "messages": kit.MESSAGES, "temperature": None}
+            refused = await kit.post(gateway, body)
+            assert "'" not in refused.json()["error"]["message"], "values as JSON has them"
+
+    asyncio.run(run())
+    found = gateway_figures(kit.store, kit.execution())
+    lines = "\n".join(gateway_lines(found))
+    assert "model contradicted the spec in 1 call, refused" in lines
+    assert "brought into line" not in lines
+    assert "filled in" not in lines
+
+
 @pytest.mark.parametrize("token", ["wrong", "", "sk-xspec-" + "0" * 48])
 def test_without_the_token_nothing_is_answered(kit: Any, token: str) -> None:
     async def run() -> None:
@@ -103,7 +122,7 @@ def test_a_floating_route_puts_in_whichever_model_serves(kit: Any) -> None:
                 asked = [{"role": "user", "content": f"{number}"}]
                 await client.chat.completions.create(model="other-2026-01-01", messages=asked)
             assert {a.json["model"] for a in upstream.asked} == {"small-2026-01-01", "other-2026-01-01"}
-            with pytest.raises(openai.BadRequestError, match="model is 'third'"):
+            with pytest.raises(openai.BadRequestError, match='model is "third"'):
                 await client.chat.completions.create(model="third", messages=kit.MESSAGES)
 
     asyncio.run(run())

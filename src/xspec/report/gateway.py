@@ -18,9 +18,10 @@ class GatewayFigures:
     """Counts over all calls of one execution.
 
     `trials` counts the calls by trial that their callers named, `conversations` is the number of conversations that
-    the others make up. `changed` counts, by field, the calls in which what was asked for contradicted the spec, and
-    `filled` those that did not say; `observed` those in which a field went out as it came. `retries` are the
-    harness's own, `attempts` the HTTP tries of all calls.
+    the others make up. `changed` counts, by field, the calls in which what was asked for contradicted the spec,
+    `refused` those of them that were refused, and `filled` the calls that did not say and were not refused; `observed`
+    those in which a field went out as it came. `retries` are the harness's own, `attempts` the HTTP tries of all
+    calls.
     """
 
     execution_id: str
@@ -45,6 +46,7 @@ class GatewayFigures:
     conversations: set[str] = field(default_factory=set)
     changed: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Field → how it was asked and sent → calls."""
+    refused: Counter[str] = field(default_factory=Counter)
     filled: Counter[str] = field(default_factory=Counter)
     observed: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -103,12 +105,15 @@ def _add_call(found: GatewayFigures, row: Mapping[str, Any]) -> None:
         found.conversations.add(row["task"])
     else:
         found.trials[row["run"], row["task"]] += 1
+    refused = row["ended"] == "refused"
     for change in row["changes"]:
+        name = change["field"]
         if "asked" not in change:
-            found.filled[change["field"]] += 1
+            found.filled[name] += not refused
         else:
             sent = repr(change["sent"]) if "sent" in change else "not sent"
-            found.changed[change["field"]][f"{change['asked']!r} asked, {sent}"] += 1
+            found.changed[name][f"{change['asked']!r} asked, {sent}"] += 1
+            found.refused[name] += refused
 
 
 def gateway_lines(found: GatewayFigures) -> Iterator[str]:
@@ -138,12 +143,12 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
         )
     for name, ways in found.changed.items():
         ((way, _),) = ways.most_common(1)
-        done = "refused" if found.enforce == "refuse" and name != "model" else "brought into line"
-        yield f"{name} contradicted the spec in {counted(ways.total(), 'call')}, {done}: {way}" + (
-            f" and {len(ways) - 1} other ways" if len(ways) > 1 else ""
+        yield (
+            f"{name} contradicted the spec in {counted(ways.total(), 'call')}, {_done(found, name)}: {way}"
+            + (f" and {len(ways) - 1} other ways" if len(ways) > 1 else "")
         )
-    if found.filled:
-        yield f"filled in where the harness said nothing: {_counts(found.filled)}"
+    if found.filled.total():
+        yield f"filled in where the harness said nothing: {_counts(+found.filled)}"
     if found.drifted:
         yield f"{counted(found.drifted, 'reply')} drifted from what was pinned, and was passed on"
     loose = [name for name in found.observed if name not in NOT_FROZEN]
@@ -168,7 +173,8 @@ def gateway_data(found: GatewayFigures) -> dict[str, Any]:
         "trials": len(found.trials),
         "conversations": len(found.conversations),
         "contradictions": {name: ways.total() for name, ways in found.changed.items()},
-        "filled": dict(found.filled),
+        "refused": dict(+found.refused),
+        "filled": dict(+found.filled),
         "observed": dict(found.observed),
         "lines": list(gateway_lines(found)),
     }
@@ -176,6 +182,13 @@ def gateway_data(found: GatewayFigures) -> dict[str, Any]:
 
 def _ends(found: GatewayFigures) -> str:
     return _counts(found.ended) if found.ended else "none came"
+
+
+def _done(found: GatewayFigures, name: str) -> str:
+    refused = found.refused[name]
+    if refused and refused < found.changed[name].total():
+        return f"{refused} of them refused, the others brought into line"
+    return "refused" if refused else "brought into line"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -22,5 +22,7 @@ def some(items: Sequence[str], noun: str = "task", separator: str = ", ") -> str
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 task`, `2 tasks`."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+    """`1 task`, `2 tasks`, `2 replies`."""
+    if n == 1:
+        return f"1 {noun}"
+    return f"{n} {noun[:-1]}ies" if noun.endswith("ly") else f"{n} {noun}s"

@@ -44,9 +44,11 @@ class Contradiction(XspecError):
     """A request asks for something other than the spec, and the spec says that such a one is refused."""
 
     def __init__(self, change: "Change") -> None:
-        right = "leave it out" if change.sent is ABSENT else f"it has to be {change.sent!r}, or be left out"
+        right = (
+            "leave it out" if change.sent is ABSENT else f"it has to be {_json(change.sent)}, or be left out"
+        )
         super().__init__(
-            f"{change.field} is {change.asked!r}, which contradicts the frozen spec: {right}"
+            f"{change.field} is {_json(change.asked)}, which contradicts the frozen spec: {right}"
             if change.shown
             else f"{change.field} is no field of the frozen spec: leave it out"
         )
@@ -138,7 +140,7 @@ def read_foreign(raw: bytes) -> tuple[dict[str, Any], bool]:
             why = "nested too deeply" if isinstance(error, RecursionError) else _one_line(error)
             raise NotARequest(f"the body is not JSON that can be forwarded: {why}") from None
     if not isinstance(live, dict):
-        raise NotARequest(f"the body is a JSON {type(live).__name__} instead of an object")
+        raise NotARequest("the body is JSON, but no object")
     if not isinstance(live.get("messages"), list) or not live["messages"]:
         raise NotARequest("messages is missing, empty or no list")
     return live, plain
@@ -215,6 +217,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _json(value: Any) -> str:
+    """As the harness wrote it: null rather than None."""
+    return json.dumps(value)
 
 
 def _one_line(error: ValueError) -> str:
