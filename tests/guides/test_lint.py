@@ -106,3 +106,20 @@ def test_a_rule_is_held_against_its_sources_and_against_who_gets_it() -> None:
     assert [(f.severity, f.text) for f in leaks] == [("error", "rule 0 holds '4711', in the answer of a")]
     elsewhere = Rule("The code to give is 4711, always.", source_tasks=("x",))
     assert not [f for f in lint([elsewhere], {"y": [0]}, answers) if f.kind == "leak"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "rule", "leaks"),
+    [
+        (98.7, "Send 98.70 at once.", True),
+        (98.7, "Send 98.75 at once.", False),
+        (450.0, "Send 450 at once.", True),
+        (450.0, "Send 450.00.", True),
+        (450, "Send 450.5 at once.", False),
+        (1100.0, "Send 1100 at once.", False),  # the instruction says it
+    ],
+)
+def test_an_amount_is_found_however_it_is_written(amount: float, rule: str, leaks: bool) -> None:
+    solution = {"calls": [{"name": "pay", "arguments": {"amount": amount}}], "answer": ""}
+    answers = answers_of("Pay the rent of 1100 or the bill.", solution, [])
+    assert bool(list(leaks_in(rule, answers))) is leaks

@@ -26,6 +26,8 @@ FILES = {
     "one line": ("Only this.", ["Only this."]),
     "carriage returns": ("- one\r\n- two\r\n", ["one", "two"]),
     "a dash inside a rule": ("- one - not two\n", ["one - not two"]),
+    "a byte order mark": ("\ufeff- one\n", ["one"]),
+    "a link first": ("[one](https://example.org)\n", ["[one](https://example.org)"]),
     "beyond ASCII": ("- größer als 5 €\n", ["größer als 5 €"]),
 }
 
@@ -100,6 +102,9 @@ def test_a_guide_file_says_what_was_written_into_it(tmp_path: Path) -> None:
 
 WRONG = {
     "no known form": ({"rules": ["one"]}, "JSON of no known form; known: a guide file"),
+    "a list of texts": ('[\n  "one",\n  "two"\n]', "JSON of no known form"),
+    "an empty list": ("[]", "JSON of no known form"),
+    "a byte order mark before JSON": ("\ufeff" + '{"rules": []}', "JSON of no known form"),
     "torn": ('{"entries": [', "begins like JSON and is none"),
     "a newer format": ({"xspec_guide": 2, "rules": []}, "format 2; this xspec knows 1"),
     "an unknown field": (

@@ -9,6 +9,9 @@ from typing import Any
 _QUOTED = re.compile(r"'([^'\n]{4,80})'|\"([^\"\n]{4,80})\"")
 _TELLING = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|\b\d[\d.,:/-]*\d{1,}\b")
 _PLAIN_WORD = re.compile(r"[a-z_]+")
+_NUMBER = re.compile(r"(\d+)(?:\.(\d+?)0*)?")
+_WHOLE = re.compile(r"^(\d+)\.0+$")
+"""A whole number that a solution has as a float; instructions and rules write it without the point."""
 _MIN_CHARACTERS, _MAX_CHARACTERS = 4, 200
 
 
@@ -24,7 +27,7 @@ def answers_of(instruction: str, solution: Mapping[str, Any] | None, verdicts: l
     found: dict[str, str] = {}
     told = instruction.casefold()
     for value, origin in _all(solution or {}, verdicts):
-        text = value.strip()
+        text = _WHOLE.sub(r"\1", value.strip())
         if _telling(text) and text.casefold() not in told:
             found.setdefault(text, origin)
     return Answers(found)
@@ -34,7 +37,15 @@ def leaks_in(text: str, answers: Answers) -> Iterator[tuple[str, str]]:
     """(value, where it stands) for each value that the text holds as a whole word."""
     low = text.casefold()
     for value, origin in answers.values.items():
-        if value.casefold() in low and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
+        number = _NUMBER.fullmatch(value)
+        if number is None:
+            found = value.casefold() in low and re.search(
+                rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE
+            )
+        else:  # 98.7 is written 98.70 too
+            zeros = rf"\.{number[2]}0*" if number[2] else r"(?:\.0+)?"
+            found = number[1] in low and re.search(rf"(?<!\w){number[1]}{zeros}(?!\w|\.\d)", text)
+        if found:
             yield value, origin
 
 

@@ -4,6 +4,7 @@ A new form is one file with `recognises` and `read`, and one line here.
 """
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from xspec.spec.user_file import read_user_file
 MAX_BYTES = 20_000_000
 """A guide file with the uncertainty of every step of 168 trajectories has 1 MB."""
 MAX_TEXT_BYTES = 200_000
+
+_JSON = re.compile(r"\s*(\{|\[\s*[\[{\"\]])")
+"""How JSON begins. A line of text may begin with a bracket too, as a link does."""
 
 
 class Reader(NamedTuple):
@@ -38,12 +42,12 @@ def read_guide(path: str) -> Guide:
     """The guide in the file. Raises UserError that names the file and what is wrong with it."""
     data = read_user_file(path, MAX_BYTES, "guide file")
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError(f"guide file {path} is not UTF-8 (byte {error.start})") from None
     if "\0" in text:
         raise SpecError(f"guide file {path} holds a NUL character; it should be a text file")
-    if text.lstrip().startswith(("{", "[{", '["')):
+    if _JSON.match(text):
         guide = _from_json(text, path)
     elif len(data) > MAX_TEXT_BYTES:
         raise SpecError(f"guide file {path} has more than {MAX_TEXT_BYTES} bytes; that cannot be meant")
