@@ -73,6 +73,13 @@ def test_marked_steps_are_those_where_rehearsal_flips(looped: tuple[Path, str, s
     assert len(TASKS) - 1 <= true <= len(TASKS)  # one step of each task (a trial may be invalid)
 
 
+def test_the_command_that_is_told_generates_the_same_guide(looped: tuple[Path, str, str]) -> None:
+    told = re.search(r"next: python -m xspec (guide generate .*)", looped[2])
+    assert told is not None
+    assert " --samples 20 " in told[1]
+    assert f" --store {looped[0] / 'mlruns'} " in told[1]
+
+
 def test_every_call_went_through_the_frozen_route(
     looped: tuple[Path, str, str], guide: dict[str, Any]
 ) -> None:
@@ -228,3 +235,21 @@ def test_wrong_options_are_one_line(
     assert message in err
     assert err.count("\n") == 1
     assert not list(looped[0].glob("wrong.json*"))
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(
+    looped: tuple[Path, str, str],
+    guide: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(looped[0])
+    (looped[0] / "blocked.json.partial").mkdir()
+    source = guide["provenance"]["execution_id"]
+    before = len(folders(looped[0]))
+    assert main(["guide", "generate", "--from", source, "-o", "blocked.json"]) == 2
+    err = capsys.readouterr().err
+    assert "choose another -o" in err
+    assert err.count("\n") == 1
+    assert len(folders(looped[0])) == before
+    (looped[0] / "blocked.json.partial").rmdir()

@@ -1,6 +1,7 @@
 """Generating a guide from the command line: the options, the price, the question, and what is told at the end."""
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -16,6 +17,7 @@ from xspec.experiment.generation import GuideGeneration
 from xspec.guides.altk_method import PAPER_SAMPLES, Generation, Method
 from xspec.guides.guide_file import guide_file_bytes
 from xspec.records.executions import ExecutionFolder, executions_of
+from xspec.report.sentence import counted
 from xspec.report.write import write_text
 from xspec.spec.store import Store
 
@@ -83,6 +85,8 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
         raise UserError(f"{output} is there already; remove it, or choose another file with -o")
     if not output.parent.is_dir():
         raise UserError(f"{output.parent} is no folder; choose another file with -o")
+    if not os.access(output.parent, os.W_OK):
+        raise UserError(f"nothing can be written in {output.parent}; choose another file with -o")
     environments.require(ENVIRONMENT)
     work = GuideGeneration(store, folder, generation, runs, output)
     if work.already:
@@ -110,7 +114,7 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
     write_text(output, guide_file_bytes(made.file).decode())
     work.finish()
     sources = {task for rule in made.file.rules for task in rule.source_tasks}
-    say(f"wrote {output}: {len(made.file.rules)} rules from {len(sources)} tasks")
+    say(f"wrote {output}: {counted(len(made.file.rules), 'rule')} from {counted(len(sources), 'task')}")
     reason = protection_of(work.spec.benchmark.kind)
     if reason is not None:
         say(f"it derives from protected texts, so do not make it public as it is: {reason}")

@@ -1,5 +1,6 @@
 """`python -m xspec loop`: baseline → guide from its trajectories → guided → compared. Resumable at each point."""
 
+import argparse
 import re
 import shlex
 from collections.abc import Sequence
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> int:
     if output.exists():
         say(f"the guide {output} is there; remove it to generate it again")
     else:
-        _about_to(f"guide generate --from {folder.path.name} -o {shlex.quote(str(output))}")
+        _about_to(shlex.join(_generate_words(store, folder, options, output)))
         output.parent.mkdir(exist_ok=True)
         code = generate(store, folder, options, output)
         if not output.exists():
@@ -99,6 +100,27 @@ def _check(overrides: Sequence[str]) -> None:
 def _compiled(arm: str, overrides: Sequence[str]) -> tuple[Compiled, Store]:
     words = [f"+arm={arm}", *overrides]
     return compile_plain(compose(words), words)
+
+
+def _generate_words(
+    store: Store, folder: ExecutionFolder, options: argparse.Namespace, output: Path
+) -> list[str]:
+    """The command that generates the same guide."""
+    words = [
+        "guide",
+        "generate",
+        "--from",
+        folder.path.name,
+        "--method",
+        options.method,
+        "--runs",
+        options.runs,
+    ]
+    words += ["--samples", str(options.samples)] if options.samples is not None else []
+    words += ["--max-rules", str(options.max_rules)] if options.max_rules is not None else []
+    flags = ("paper", "samples_from_runs")
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(options, name)]
+    return [*words, "--store", str(store.path), "-o", str(output)]
 
 
 def _default_output(store: Store, folder: ExecutionFolder, options: object) -> Path:

@@ -149,8 +149,10 @@ class GuideGeneration:
     def _kept(self) -> tuple[list[Analysed], list[str]]:
         try:
             data = self._partial.read_bytes()
-        except OSError:
+        except FileNotFoundError:
             return [], []
+        except OSError as error:
+            raise self._unwritable(error) from None
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:  # a kill tore the last line
             write_whole(self._partial, whole)
@@ -164,6 +166,15 @@ class GuideGeneration:
 
     def _keep(self, entry: dict[str, Any]) -> None:
         fresh = not self._partial.exists()
-        with self._partial.open("ab") as file:
-            for one in (self._settings(), entry) if fresh else (entry,):
-                file.write(json.dumps(one).encode() + b"\n")
+        try:
+            with self._partial.open("ab") as file:
+                for one in (self._settings(), entry) if fresh else (entry,):
+                    file.write(json.dumps(one).encode() + b"\n")
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> UserError:
+        why = error.strerror
+        return UserError(
+            f"{self._partial}, where what is done is kept, can't be used: {why}; choose another -o"
+        )
