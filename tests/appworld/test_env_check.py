@@ -34,6 +34,16 @@ def test_tasks_whose_verdict_measures_nothing_are_named(
     assert said[2:] == ["appworld: rota_2 passes when nothing is done: exclude it, with the reason"]
 
 
+def test_a_missing_or_empty_database_is_missing_data(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = root / "data/base_dbs/todoist.db"
+    database.write_bytes(b"")  # as a disk that was full while copying leaves it
+    assert main(["env", "check", "appworld", HARD]) == 2
+    database.unlink()
+    assert main(["env", "check", "appworld", HARD]) == 2
+    for error in capsys.readouterr().err.splitlines():
+        assert "base_dbs/todoist.db is missing or empty; run: " in error
+
+
 def test_missing_data_are_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(root / "data/base_dbs")
     assert main(["env", "check", "appworld", HARD]) == 2

@@ -69,6 +69,12 @@ class AppWorldData:
         for name in _TASK_FILES:
             if not (folder / name).is_file():
                 raise BadInput(self._half(folder / name, "is missing"))
+        for changes in sorted(
+            (folder / "dbs").glob("*.jsonl")
+        ):  # what a task changes in an app's shared database
+            base = self.data / "base_dbs" / f"{changes.stem}.db"
+            if not base.is_file() or not base.stat().st_size:
+                raise BadInput(self._half(base, "is missing or empty"))
         found = self.specs(task).get("db_version")
         if found != VERSION:
             told = f"the data of task {task} have version {found}, and the engine reads {VERSION}"
