@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -143,6 +144,28 @@ def test_stored_replies_give_the_same_world_and_verdict(
     longest = max((trial for trial in trials if trial.outcome != "invalid"), key=lambda trial: trial.steps)
     said = xspec(executed, variables, "replay", f"{folder.path.name}/{longest.run}/{longest.task}")
     assert "1 of 1 trials replay identically" in said
+
+
+def test_replay_refuses_other_data(
+    executed: Executed, variables: Mapping[str, str], appworld_root: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(appworld_root, root)
+    (folder, *_) = executed.arms()
+    task = executed.store.spec(folder.info.spec_id).benchmark.tasks[0]
+    specs = root / "data/tasks" / task / "specs.json"
+    told = json.loads(specs.read_bytes())
+    specs.write_text(json.dumps({**told, "instruction": told["instruction"] + " Please."}))
+    words = ["replay", folder.path.name, "--store", str(executed.store.path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "xspec", *words],
+        env={**variables, "APPWORLD_ROOT": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"differs in 1 tasks, among them {task}" in done.stderr
 
 
 def test_the_published_experiment_wants_a_yes(variables: Mapping[str, str], tmp_path: Path) -> None:

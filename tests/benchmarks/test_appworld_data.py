@@ -27,7 +27,7 @@ SETTINGS = {
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Files of the right names for two tasks, with contents that only this file needs."""
-    for name in ("base_dbs/notes.db", "api_docs/standard/notes.json"):
+    for name in ("base_dbs/notes.db", "base_dbs/supervisor.db", "api_docs/standard/notes.json"):
         write(tmp_path / "data" / name, "{}")
     write(tmp_path / "data/datasets/dev.txt", "scene_1:tag\nscene_2\n\n")
     for number in (1, 2):

@@ -69,9 +69,8 @@ class AppWorldData:
         for name in _TASK_FILES:
             if not (folder / name).is_file():
                 raise BadInput(self._half(folder / name, "is missing"))
-        for changes in sorted(
-            (folder / "dbs").glob("*.jsonl")
-        ):  # what a task changes in an app's shared database
+        # What a task changes, it changes in an app's shared database.
+        for changes in sorted((folder / "dbs").glob("*.jsonl")):
             base = self.data / "base_dbs" / f"{changes.stem}.db"
             if not base.is_file() or not base.stat().st_size:
                 raise BadInput(self._half(base, "is missing or empty"))

@@ -8,6 +8,7 @@ from xspec.benchmarks.pool import WorkerPool
 from xspec.cli.parser import VerbParser
 from xspec.errors import StoreError
 from xspec.experiment.replay import UNREPLAYABLE, Replayed, Replayer, keep_result
+from xspec.experiment.resources import check_manifest
 from xspec.records.executions import ExecutionFolder, execution_named
 from xspec.records.rows import Trial
 from xspec.spec.store import Store
@@ -65,6 +66,7 @@ async def _replay_all(store: Store, folder: ExecutionFolder, trials: Sequence[Tr
     async with WorkerPool(
         benchmark.kind, benchmark.version, benchmark.split, settings, members=members, log=None
     ) as pool:
+        check_manifest(store, benchmark, await pool.describe())
         replayer = Replayer(store, folder, spec, pool)
         waiting = asyncio.Semaphore(members)
 

@@ -113,8 +113,7 @@ class Resources:
         )
         await self._stack.enter_async_context(pool)
         manifest = await pool.describe()
-        if digest_of(canonical_bytes(manifest)) != benchmark.manifest:
-            raise UserError(_changed_manifest(self._store.json_blob(benchmark.manifest), manifest))
+        check_manifest(self._store, benchmark, manifest)
         self._pools[key] = pool
         self._packages[key] = {**manifest["package"], **pool.surroundings()}
 
@@ -136,6 +135,12 @@ def _key(benchmark: BenchmarkSpec) -> bytes:
     return canonical_bytes(
         [benchmark.kind, benchmark.version, benchmark.split, benchmark.settings, benchmark.manifest]
     )
+
+
+def check_manifest(store: Store, benchmark: BenchmarkSpec, live: dict[str, Any]) -> None:
+    """Raises UserError if the benchmark at hand is not the one that the spec was compiled for."""
+    if digest_of(canonical_bytes(live)) != benchmark.manifest:
+        raise UserError(_changed_manifest(store.json_blob(benchmark.manifest), live))
 
 
 def _changed_manifest(stored: dict[str, Any], live: dict[str, Any]) -> str:
