@@ -66,26 +66,32 @@ def interval_text(interval: Interval | None, *, flip: bool = False) -> str:
     return f"95% interval {points(low).lstrip('+')} to {points(high).lstrip('+')}"
 
 
+def _over_both_levels(group: Group, factor: str, *, invalid_as_fail: bool, where: str) -> "_Finding | None":
+    """What a factor, `first` or `second`, does over both levels of the other; None without a 2x2 that says it."""
+    gap, mean, always = (
+        group.statistics.effect(factor, metric, invalid_as_fail=invalid_as_fail)
+        for metric in ("gap", "mean_at_k", "pass_hat_k")
+    )
+    if gap is None or gap.contrast.difference.value is None:
+        return None
+    assert mean is not None
+    assert always is not None
+    return _Finding(
+        gap.contrast,
+        gap.p_holm,
+        gap.verdict,
+        mean.contrast,
+        mean.verdict,
+        always.contrast,
+        gap.tasks,
+        where,
+    )
+
+
 def _guide(group: Group) -> Iterator[Sentence]:
     statistics = group.statistics
-    effect = statistics.effect("first", "gap", invalid_as_fail=False)
-    if effect is not None and effect.contrast.difference.value is not None:
-        mean, always = (
-            statistics.effect("first", metric, invalid_as_fail=False)
-            for metric in ("mean_at_k", "pass_hat_k")
-        )
-        assert mean is not None
-        assert always is not None
-        finding = _Finding(
-            effect.contrast,
-            effect.p_holm,
-            effect.verdict,
-            mean.contrast,
-            mean.verdict,
-            always.contrast,
-            effect.tasks,
-            "over both routes",
-        )
+    finding = _over_both_levels(group, "first", invalid_as_fail=False, where="over both routes")
+    if finding is not None:
         yield _guide_sentence(finding, group.k)
         interaction = statistics.effect("interaction", "gap", invalid_as_fail=False)
         if interaction is not None and interaction.verdict in (Verdict.HIGHER, Verdict.LOWER):
@@ -136,27 +142,12 @@ def _guide_sentence(finding: _Finding, k: int, pair: str | None = None) -> Sente
 
 
 def _route(group: Group) -> Iterator[Sentence]:
-    statistics = group.statistics
-    effect = statistics.effect("second", "gap", invalid_as_fail=True)
-    if effect is not None and effect.contrast.difference.value is not None:
-        mean = statistics.effect("second", "mean_at_k", invalid_as_fail=True)
-        always = statistics.effect("second", "pass_hat_k", invalid_as_fail=True)
-        assert mean is not None
-        assert always is not None
-        finding = _Finding(
-            effect.contrast,
-            effect.p_holm,
-            effect.verdict,
-            mean.contrast,
-            mean.verdict,
-            always.contrast,
-            effect.tasks,
-            "",
-        )
+    finding = _over_both_levels(group, "second", invalid_as_fail=True, where="")
+    if finding is not None:
         yield _route_sentence(finding, group.k, "The floating route", "the fixed one")
         return
     names = arm_names(group)
-    for pair in statistics.pairs:
+    for pair in group.statistics.pairs:
         if pair.route and not pair.guide:
             finding = _of_pair(group, pair, invalid_as_fail=True)
             yield _route_sentence(
