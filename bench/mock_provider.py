@@ -11,8 +11,9 @@ import orjson
 
 MODEL = "m-2026-01-01"
 ARGUMENTS = '{"recipient": "GB29NWBK60161331926819", "amount": 12}'
+LONGEST_S = 1.0
 SLOW = "slow"
-"""A request whose `user` says so is answered after 0.2 to 1 s, and told in the reply's id how long that was."""
+"""A request whose `user` says so is answered after 0.2 s to LONGEST_S, and told in the reply's id how long that was."""
 
 
 def mock_provider() -> None:
@@ -61,7 +62,7 @@ def mock_provider() -> None:
                 asked = await reader.readexactly(int(length.split(b":")[1]))
                 if slow in asked:
                     began = time.perf_counter()
-                    await asyncio.sleep(draws.uniform(0.2, 1.0))
+                    await asyncio.sleep(draws.uniform(0.2, LONGEST_S))
                     writer.write(whole(time.perf_counter() - began))
                 else:
                     writer.write(streamed if b'"stream":true' in asked else at_once)

@@ -12,7 +12,7 @@ from xspec.route.drift import names_a_date
 from xspec.route.guard import SENDING
 from xspec.route.listing import ListingGuard, list_address
 from xspec.route.routers import is_openrouter, why_not_pinned
-from xspec.route.transport import http_client
+from xspec.route.transport import guarded_transport, http_client
 from xspec.route.verification import Revealed, revealed, verify
 from xspec.spec.models import ExperimentSpec
 
@@ -168,7 +168,7 @@ def test_the_model_lists_guard_lets_one_request_pass(lab: Any) -> None:
             address = list_address(address_of(f"http://127.0.0.1:{server.port}/v1", "/chat/completions"))
             guard = ListingGuard(address, fingerprint(lab.KEY))
             good = {"authorization": f"Bearer {lab.KEY}", "user-agent": "xspec"}
-            async with http_client(guard, secure=False, ca=None, proxy=None) as http:
+            async with http_client(guarded_transport(guard, secure=False, ca=None, proxy=None)) as http:
                 assert (await http.request("GET", address.url, headers=good)).status_code == 200
                 for method, url, headers, body in (
                     ("POST", address.url, good, None),

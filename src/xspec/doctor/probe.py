@@ -27,7 +27,7 @@ from xspec.route.listing import ListingGuard, list_address
 from xspec.route.members import Binding, locate
 from xspec.route.reply import Reply
 from xspec.route.stored import StoredSpec
-from xspec.route.transport import http_client
+from xspec.route.transport import guarded_transport, http_client
 from xspec.spec.canonical import canonical_bytes, digest_of, short_id
 from xspec.spec.members import Member
 from xspec.spec.models import ExperimentSpec
@@ -203,7 +203,8 @@ class Prober:
         headers = {"authorization": f"Bearer {key}", "user-agent": f"xspec/{__version__}"}
         if body is not None:
             headers["content-type"] = "application/json"
-        async with http_client(guard, secure=secure, ca=self.ca, proxy=route.proxy) as http:
+        transport = guarded_transport(guard, secure=secure, ca=self.ca, proxy=route.proxy)
+        async with http_client(transport) as http:
             began = time.time()
             async with asyncio.timeout(route.timeout_s):
                 reply = await http.request(method, address.url, content=body, headers=headers)

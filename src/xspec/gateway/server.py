@@ -5,10 +5,12 @@ import contextlib
 import gc
 import ipaddress
 import socket
+import ssl
 from collections.abc import Generator
 from types import TracebackType
 from typing import Self
 
+import httpx2
 import uvicorn
 
 from xspec.errors import UserError
@@ -61,7 +63,10 @@ class _Server(uvicorn.Server):
 
 
 class GatewayServer:
-    """Serves the application on the socket while its context is open; when it closes, calls under way are ended."""
+    """Serves the application on the socket while its context is open; when it closes, calls under way are ended.
+
+    It is open once it has answered. Raises whatever keeps it from that.
+    """
 
     def __init__(self, app: GatewayApp, listening: socket.socket) -> None:
         self._app = app
@@ -85,10 +90,16 @@ class GatewayServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening]))
+        asked = asyncio.create_task(_ask(base_url(self._listening)))
+        await asyncio.wait((self._serving, asked), return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            asked.cancel()
+            await self._serving
+        await asked
         # What is loaded by now stays: a full collection that walks it all would hold up every call under way.
         gc.collect()
         gc.freeze()
-        self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening]))
         return self
 
     async def __aexit__(
@@ -99,3 +110,10 @@ class GatewayServer:
         await self._app.aclose()
         await self._serving
         await self._app.aclose()
+
+
+async def _ask(url: str) -> None:
+    """A first request, so that nobody's call waits for what server and route only load when one comes."""
+    plain = httpx2.AsyncHTTPTransport(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
+    async with httpx2.AsyncClient(transport=plain, trust_env=False) as http:
+        await http.get(url)

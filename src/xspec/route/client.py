@@ -25,7 +25,7 @@ from xspec.route.reply import Reply
 from xspec.route.retry import AttemptFailed, Sleep, Tally, retrying
 from xspec.route.stored import StoredSpec
 from xspec.route.streaming import Relay
-from xspec.route.transport import check_ca, http_client
+from xspec.route.transport import check_ca, guarded_transport, http_client
 from xspec.spec.canonical import digest_of
 from xspec.spec.models import ExperimentSpec
 
@@ -99,12 +99,13 @@ class Route:
         }
         addresses = {member.name: locate(member, (bindings or {}).get(member.name)) for member in members}
         origins = {name: address(Place(0, "-", 0, 0)).origin for name, address in addresses.items()}
-        self._http = http_client(
+        transport = guarded_transport(
             Guard(stored, spec, addresses, by_member),
             secure=any(origin.startswith("https:") for origin in origins.values()),
             ca=ca_bytes,
             proxy=spec.route.proxy,
         )
+        self._http = http_client(transport)
         pacers = pacers or Pacers(limit)
         fixed = {member.name: fixed_fields(member, spec.sampling) for member in members}
         self._lanes = {
@@ -115,6 +116,7 @@ class Route:
                 opening=opening(fixed[member.name]),
                 locate=addresses[member.name],
                 client=PlainClient(keys[member.name], origins[member.name], self._http, spec.route.timeout_s),
+                transport=transport,
                 pacer=pacers.of(
                     origins[member.name], fingerprint(keys[member.name]), shared=member.kind == "openai"
                 ),

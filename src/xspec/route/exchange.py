@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import httpx2
 import openai
 
 from xspec.route.faults import Answered, Fault, broken, malformed, refused, timed_out
+from xspec.route.foreign import Observed
 from xspec.route.guard import SENDING, Sending
 from xspec.route.lane import Lane
 from xspec.route.reply import Completion, NotACompletion, read_completion, request_ids
@@ -69,20 +69,20 @@ async def _exchange(
     asked = lane.asked(sending.place, proven=proven)
     response: httpx2.Response | None = None
     streamed: Completion | NotACompletion | None = None
-    how: dict[str, Any] = {} if relay is None else {"stream": True, "stream_cls": openai.AsyncStream}
+    send = lane.forward if isinstance(sending.pins, Observed) else lane.post
     token = SENDING.set(sending)
     try:
         # One limit over the whole attempt: the SDK's own would start again with every byte that drips in. Of a
         # stream it limits what comes before its first piece, and each silence after it.
         async with asyncio.timeout(route.timeout_s) as limit:
-            response = await lane.client.post(asked.address.url, cast_to=httpx2.Response, content=body, **how)
+            response = await send(asked.address.url, body, stream=relay is not None)
             if relay is not None and is_event_stream(response):
                 streamed = await pass_on(response, relay, asked.key, limit, route.timeout_s)
             elif relay is not None:
                 await response.aread()
     except openai.APIStatusError as error:
         response = error.response
-    except (TimeoutError, openai.APITimeoutError):
+    except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException):
         return _failed(timed_out(asked, policy, route.timeout_s), _status(response))
     except openai.APIConnectionError as error:
         return _failed(broken(asked, policy, _reason(error)))

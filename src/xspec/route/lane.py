@@ -1,4 +1,4 @@
-"""One member's lane: its key, addresses and pacer, and an SDK client that ignores the environment."""
+"""One member's lane: its key, addresses and pacer, and the two ways in which a body goes out on it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class PlainClient(openai.AsyncOpenAI):
     def __init__(self, key: str, origin: str, http: httpx2.AsyncClient, timeout_s: float) -> None:
         # The limit on the whole attempt is the caller's. Connecting ends well before it, because a TLS
         # handshake that is cancelled, rather than timed out, leaves its socket open.
-        limits = httpx2.Timeout(None, connect=0.8 * timeout_s)
-        super().__init__(api_key=key, base_url=origin, max_retries=0, timeout=limits, http_client=http)
+        self.limits = httpx2.Timeout(None, connect=0.8 * timeout_s)
+        super().__init__(api_key=key, base_url=origin, max_retries=0, timeout=self.limits, http_client=http)
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -56,7 +56,27 @@ class Lane:
     opening: bytes
     locate: Callable[[Place], Address]
     client: PlainClient
+    transport: httpx2.AsyncBaseTransport
     pacer: Pacer
+
+    async def post(self, url: str, body: bytes, *, stream: bool) -> httpx2.Response:
+        """Send a body of ours. Raises the SDK's errors, also for a status that is none of success."""
+        how: dict[str, Any] = {"stream": True, "stream_cls": openai.AsyncStream} if stream else {}
+        response: httpx2.Response = await self.client.post(url, cast_to=httpx2.Response, content=body, **how)
+        return response
+
+    async def forward(self, url: str, body: bytes, *, stream: bool) -> httpx2.Response:
+        """Send a body that another program's SDK has made: another one would only cost. Raises httpx2's errors."""
+        headers = {**_HEADERS, "Accept-Encoding": "identity", "Authorization": f"Bearer {self.key}"}
+        limits = {"timeout": self.client.limits.as_dict()}
+        request = httpx2.Request("POST", url, headers=headers, content=body, extensions=limits)
+        response = await self.transport.handle_async_request(request)
+        if not stream:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        return response
 
     def asked(self, place: Place, *, proven: bool) -> Asked:
         env = self.member.api_key_env if self.member.kind == "openai" else "(none: xspec starts it)"

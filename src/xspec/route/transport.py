@@ -87,27 +87,22 @@ class _BoundedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def http_client(
-    guard: Check,
-    *,
-    secure: bool,
-    ca: bytes | None,
-    proxy: str | None,
-    inner: httpx2.AsyncBaseTransport | None = None,
-) -> httpx2.AsyncClient:
-    """A client that takes no proxy, CA file or credentials from the environment and follows no redirect.
+def guarded_transport(guard: Check, *, secure: bool, ca: bytes | None, proxy: str | None) -> GuardedTransport:
+    """The way out that takes no proxy and no CA file from the environment.
 
     It has no time limits of its own: one limit over the whole attempt is set by the caller. `secure` says
     whether any address is https; without it no certificate authority is loaded, so none could be trusted.
     """
-    if inner is None:
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30)
-        tls = _tls(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        inner = Spread(
-            lambda: httpx2.AsyncHTTPTransport(verify=tls, trust_env=False, proxy=proxy, limits=limits)
-        )
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30)
+    tls = _tls(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    inner = Spread(lambda: httpx2.AsyncHTTPTransport(verify=tls, trust_env=False, proxy=proxy, limits=limits))
+    return GuardedTransport(guard, inner)
+
+
+def http_client(transport: GuardedTransport) -> httpx2.AsyncClient:
+    """A client that takes no credentials from the environment, follows no redirect and sets no time limit."""
     return httpx2.AsyncClient(
-        transport=GuardedTransport(guard, inner),
+        transport=transport,
         trust_env=False,
         follow_redirects=False,
         timeout=None,
