@@ -25,6 +25,7 @@ import openai
 import orjson
 
 from xspec.agents.tool_loop import play
+from xspec.agents.turns import Episode
 from xspec.benchmarks.pool import WorkerPool
 from xspec.records.journal import Journal, read_journal
 from xspec.records.rows import Place
@@ -222,7 +223,7 @@ async def through_xspec(base_url: str, schemas: list[dict[str, Any]], trials: in
             return await route.call(conversation, pins, place)
 
         begin = Place(0, f"bench.task_{number}", 0, 0)
-        await play(agent, INSTRUCTION, conversation, names, StillWorld(), ask, begin, journal.append, [])
+        await play(agent, Episode(INSTRUCTION, conversation, names, StillWorld(), ask, begin, journal.append))
 
     with journal:
         await trial(0)

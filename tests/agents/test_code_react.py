@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from xspec.agents import code_react
-from xspec.agents.turns import Ending
+from xspec.agents.turns import Ending, Episode
 from xspec.errors import SpecError, WorkerDied
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation
@@ -68,19 +68,17 @@ class Played:
             max_output_chars=60,
             prompt="sha256:" + "0" * 64,
         )
-        return asyncio.run(
-            code_react.play(
-                agent,
-                "Pay the bill.",
-                self._conversation,
-                [],
-                self.world,
-                self._ask,
-                Place(3, "lab.task_0", 1, 0),
-                self.steps.append,
-                self.actions,
-            )
+        episode = Episode(
+            "Pay the bill.",
+            self._conversation,
+            [],
+            self.world,
+            self._ask,
+            Place(3, "lab.task_0", 1, 0),
+            self.steps.append,
+            self.actions,
         )
+        return asyncio.run(code_react.play(agent, episode))
 
     async def _ask(self, place: Place) -> Reply:
         self.requests.append(self._conversation.body(b"{"))

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from xspec.agents import json_choice
-from xspec.agents.turns import Ending
+from xspec.agents.turns import Ending, Episode
 from xspec.errors import SpecError, WorkerDied
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation
@@ -80,19 +80,17 @@ class Played:
         )
 
     def play(self) -> Ending:
-        return asyncio.run(
-            json_choice.play(
-                self._agent,
-                "Pay the bill.",
-                self._conversation,
-                ["pay", "look"],
-                self._world,
-                self._ask,
-                Place(3, "lab.task_0", 1, 0),
-                self.steps.append,
-                self.actions,
-            )
+        episode = Episode(
+            "Pay the bill.",
+            self._conversation,
+            ["pay", "look"],
+            self._world,
+            self._ask,
+            Place(3, "lab.task_0", 1, 0),
+            self.steps.append,
+            self.actions,
         )
+        return asyncio.run(json_choice.play(self._agent, episode))
 
     async def _ask(self, place: Place) -> Reply:
         self.requests.append(self._conversation.body(b"{"))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from xspec.agents import tool_loop
+from xspec.agents.turns import Ending, Episode
 from xspec.errors import WorkerDied
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation, Tools
@@ -52,7 +53,7 @@ class Played:
         self._conversation = Conversation("Be careful.", "Pay the bill.", Tools(TOOLS))
         self._max_steps = max_steps
 
-    def play(self) -> tool_loop.Ending:
+    def play(self) -> Ending:
         agent = ToolLoopAgent(
             kind="tool_loop",
             version=tool_loop.VERSION,
@@ -60,19 +61,17 @@ class Played:
             tool_timeout_s=7,
             prompt="sha256:" + "0" * 64,
         )
-        return asyncio.run(
-            tool_loop.play(
-                agent,
-                "Pay the bill.",
-                self._conversation,
-                ["pay", "look"],
-                self.world,
-                self._ask,
-                Place(3, "lab.task_0", 1, 0),
-                self.steps.append,
-                self.actions,
-            )
+        episode = Episode(
+            "Pay the bill.",
+            self._conversation,
+            ["pay", "look"],
+            self.world,
+            self._ask,
+            Place(3, "lab.task_0", 1, 0),
+            self.steps.append,
+            self.actions,
         )
+        return asyncio.run(tool_loop.play(agent, episode))
 
     async def _ask(self, place: Place) -> Reply:
         self.places.append(place)
@@ -116,7 +115,7 @@ def call(name: Any, arguments: Any, id: Any = "c1") -> dict[str, Any]:
 
 def test_answer_ends_the_trial_with_its_text() -> None:
     played = Played([calls(call("pay", '{"amount": 3}')), says("Paid 3.")])
-    assert played.play() == tool_loop.Ending("answered", "Paid 3.", 2)
+    assert played.play() == Ending("answered", "Paid 3.", 2)
     assert played.world.actions == [{"name": "pay", "arguments": {"amount": 3}}] == played.actions
     assert played.world.timeouts == [7]
     assert [(p.run, p.task, p.take, p.step, p.call) for p in played.places] == [
@@ -137,20 +136,20 @@ def test_answer_ends_the_trial_with_its_text() -> None:
 )
 def test_endings_without_an_answer(last: Reply, how: str) -> None:
     played = Played([calls(call("look", "{}")), last])
-    assert played.play() == tool_loop.Ending(how, None, 2)
+    assert played.play() == Ending(how, None, 2)
     assert len(played.world.actions) == 1, "a reply that ends the trial acts no more"
     assert len(played.steps) == 2
 
 
 def test_step_limit() -> None:
     played = Played([calls(call("look", "{}"))] * 9, max_steps=3)
-    assert played.play() == tool_loop.Ending("step_limit", None, 3)
+    assert played.play() == Ending("step_limit", None, 3)
     assert len(played.requests) == 3
 
 
 def test_context_overflow_is_the_agent_s_end() -> None:
     played = Played([calls(call("look", "{}")), ContextOverflow("too long")])
-    assert played.play() == tool_loop.Ending("context_overflow", None, 1)
+    assert played.play() == Ending("context_overflow", None, 1)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +179,7 @@ def test_call_that_cannot_be_carried_out_goes_back_as_an_error(tool_call: Any, s
 @pytest.mark.parametrize("not_a_list", [{"a": 1}, "pay", 3, {}])
 def test_tool_calls_that_are_no_list_are_none(not_a_list: Any) -> None:
     played = Played([reply({"role": "assistant", "content": "done", "tool_calls": not_a_list})])
-    assert played.play() == tool_loop.Ending("answered", "done", 1)
+    assert played.play() == Ending("answered", "done", 1)
 
 
 def test_failed_tool_goes_back_and_the_trial_goes_on() -> None:
@@ -220,7 +219,7 @@ def test_content_parts_are_one_answer() -> None:
 
 
 def test_empty_reply_is_an_empty_answer() -> None:
-    assert Played([says(None)]).play() == tool_loop.Ending("answered", "", 1)
+    assert Played([says(None)]).play() == Ending("answered", "", 1)
 
 
 def test_each_message_stands_in_one_step() -> None:

@@ -6,19 +6,13 @@ having seen its output: it is neither run nor kept in the history.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xspec.agents.offer import Offer
-from xspec.agents.turns import Ask, Done, Ending, Turn, World, carry_out, take_turns, text_of
+from xspec.agents.turns import Done, Ending, Episode, Turn, carry_out, take_turns, text_of
 from xspec.errors import SpecError
-from xspec.records.rows import Place, Step
 from xspec.spec.agents import CodeReactAgent
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from xspec.route.conversation import Conversation
 
 VERSION = 1
 """Raised on purpose when the agent behaves differently; the golden transcript test fails if it does so unraised."""
@@ -28,7 +22,7 @@ _BLOCK = re.compile(r"```python[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
 NO_BLOCK = "error: the reply holds no ```python block; nothing was run. Write one block a reply."
 
 
-def offer(tools: "Sequence[Mapping[str, Any]]") -> Offer:
+def offer(tools: Sequence[Mapping[str, Any]]) -> Offer:
     """Nothing: what there is to call, the agent finds out in the world. Raises SpecError if there are tools."""
     if tools:
         raise SpecError("agent code_react acts by code, and the benchmark's tasks offer tools instead")
@@ -43,21 +37,8 @@ def first_block(text: str) -> tuple[str, str | None]:
     return text[: found.end()], found[1].strip("\r\n")
 
 
-async def play(
-    agent: CodeReactAgent,
-    instruction: str,
-    conversation: "Conversation",
-    tool_names: Sequence[str],
-    world: World,
-    ask: Ask,
-    begin: Place,
-    record: Callable[[Step], None],
-    actions: list[dict[str, Any]],
-) -> Ending:
-    """Plays one trial. Every block run is appended to `actions` before it is sent to the world.
-
-    Raises what `ask` and the world raise; an error of the code is not one of them, it goes back to the model.
-    """
+async def play(agent: CodeReactAgent, episode: Episode) -> Ending:
+    """Plays one trial. Raises what asking and the world raise; an error of the code goes back to the model instead."""
 
     async def respond(turn: Turn) -> Ending | None:
         text, code = first_block(text_of(turn.reply.message.get("content")))
@@ -68,13 +49,13 @@ async def play(
         if code is None:
             one, output = Done(None, True, NO_BLOCK), NO_BLOCK
         else:
-            one = await carry_out({"code": code}, world, agent.tool_timeout_s, actions)
+            one = await carry_out({"code": code}, episode, agent.tool_timeout_s)
             output = _trimmed(one.content, agent.max_output_chars)
         turn.done.append(one)
         turn.add({"role": "user", "content": f"Output:\n{output}"})
         return turn.end("answered", "") if one.completed else None
 
-    return await take_turns(agent.max_steps, instruction, conversation, ask, begin, record, respond)
+    return await take_turns(agent.max_steps, episode, respond)
 
 
 def _trimmed(output: str, limit: int) -> str:

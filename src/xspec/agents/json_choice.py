@@ -5,20 +5,16 @@ A reply reads `{"action": NAME, "arguments": {…}}`, where NAME is a tool or `a
 schema's order: it names the action before it fills in the arguments.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
 from xspec.agents.offer import Offer
-from xspec.agents.turns import Ask, Done, Ending, Turn, World, call_tool, take_turns, text_of
+from xspec.agents.turns import Done, Ending, Episode, Turn, call_tool, take_turns, text_of
 from xspec.errors import SpecError
-from xspec.records.rows import Place, Step
 from xspec.route.conversation import ResponseFormat
 from xspec.spec.agents import JsonChoiceAgent
-
-if TYPE_CHECKING:
-    from xspec.route.conversation import Conversation
 
 VERSION = 1
 """Raised on purpose when the agent behaves differently; the golden transcript test fails if it does so unraised."""
@@ -61,22 +57,8 @@ def offer(tools: Sequence[Mapping[str, Any]]) -> Offer:
     )
 
 
-async def play(
-    agent: JsonChoiceAgent,
-    instruction: str,
-    conversation: "Conversation",
-    tool_names: Sequence[str],
-    world: World,
-    ask: Ask,
-    begin: Place,
-    record: Callable[[Step], None],
-    actions: list[dict[str, Any]],
-) -> Ending:
-    """Plays one trial. Every action carried out is appended to `actions` before it is sent to the world.
-
-    Raises what `ask` and the world raise; a tool's own error is not one of them, it goes back to the model.
-    """
-    allowed = frozenset(tool_names)
+async def play(agent: JsonChoiceAgent, episode: Episode) -> Ending:
+    """Plays one trial. Raises what asking and the world raise; a tool's own error goes back to the model instead."""
 
     async def respond(turn: Turn) -> Ending | None:
         text = text_of(turn.reply.message.get("content"))
@@ -88,13 +70,13 @@ async def play(
         answer = _answer_of(choice)
         if answer is not None:
             return turn.end("answered", answer)
-        one = await _carry_out(choice, allowed, world, agent.tool_timeout_s, actions)
+        one = await _carry_out(choice, episode, agent.tool_timeout_s)
         turn.done.append(one)
         turn.add({"role": "user", "content": one.content})
-        last = agent.max_calls is not None and len(actions) >= agent.max_calls
+        last = agent.max_calls is not None and len(episode.actions) >= agent.max_calls
         return turn.end("answered", one.content) if last else None
 
-    return await take_turns(agent.max_steps, instruction, conversation, ask, begin, record, respond)
+    return await take_turns(agent.max_steps, episode, respond)
 
 
 def _choice_of(text: str) -> dict[str, Any] | None:
@@ -115,15 +97,13 @@ def _answer_of(choice: Mapping[str, Any] | None) -> str | None:
 
 async def _carry_out(
     choice: Mapping[str, Any] | None,
-    allowed: frozenset[str],
-    world: World,
+    episode: Episode,
     timeout_s: float,
-    actions: list[dict[str, Any]],
 ) -> Done:
     if choice is None:
         told = 'error: the reply must be JSON like {"action": …, "arguments": {…}}; nothing was done'
         return Done(None, True, told)
-    return await call_tool(choice["action"], choice.get("arguments"), allowed, world, timeout_s, actions)
+    return await call_tool(choice["action"], choice.get("arguments"), episode, timeout_s)
 
 
 def _choice(function: Mapping[str, Any]) -> dict[str, Any]:

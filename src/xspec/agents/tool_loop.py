@@ -1,18 +1,14 @@
 """The tool loop: ask, carry out the tool calls of the reply, tell the results, until a reply has none."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
 from xspec.agents.offer import Offer
-from xspec.agents.turns import Ask, Done, Ending, Turn, World, call_tool, take_turns, text_of
-from xspec.records.rows import Place, Step
+from xspec.agents.turns import Done, Ending, Episode, Turn, call_tool, take_turns, text_of
 from xspec.route.conversation import Tools
 from xspec.spec.agents import ToolLoopAgent
-
-if TYPE_CHECKING:
-    from xspec.route.conversation import Conversation
 
 VERSION = 1
 """Raised on purpose when the loop behaves differently; the golden transcript test fails if it does so unraised."""
@@ -49,22 +45,8 @@ def _tool_call(call: Any, spare_id: str) -> dict[str, Any]:
     }
 
 
-async def play(
-    agent: ToolLoopAgent,
-    instruction: str,
-    conversation: "Conversation",
-    tool_names: Sequence[str],
-    world: World,
-    ask: Ask,
-    begin: Place,
-    record: Callable[[Step], None],
-    actions: list[dict[str, Any]],
-) -> Ending:
-    """Plays one trial. Every action carried out is appended to `actions` before it is sent to the world.
-
-    Raises what `ask` and the world raise; a tool's own error is not one of them, it goes back to the model.
-    """
-    allowed = frozenset(tool_names)
+async def play(agent: ToolLoopAgent, episode: Episode) -> Ending:
+    """Plays one trial. Raises what asking and the world raise; a tool's own error goes back to the model instead."""
 
     async def respond(turn: Turn) -> Ending | None:
         message = assistant_message(turn.reply.message, turn.steps - 1)
@@ -72,12 +54,12 @@ async def play(
         ending = _ending(turn, message)
         if ending is None:
             for call in message["tool_calls"]:
-                one = await _carry_out(call, allowed, world, agent.tool_timeout_s, actions)
+                one = await _carry_out(call, episode, agent.tool_timeout_s)
                 turn.done.append(one)
                 turn.add({"role": "tool", "tool_call_id": call["id"], "content": one.content})
         return ending
 
-    return await take_turns(agent.max_steps, instruction, conversation, ask, begin, record, respond)
+    return await take_turns(agent.max_steps, episode, respond)
 
 
 def _ending(turn: Turn, message: Mapping[str, Any]) -> Ending | None:
@@ -89,14 +71,12 @@ def _ending(turn: Turn, message: Mapping[str, Any]) -> Ending | None:
 
 async def _carry_out(
     call: Mapping[str, Any],
-    allowed: frozenset[str],
-    world: World,
+    episode: Episode,
     timeout_s: float,
-    actions: list[dict[str, Any]],
 ) -> Done:
     name, text = call["function"]["name"], call["function"]["arguments"]
     try:
         arguments = orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
         return Done(None, True, f"error: the arguments are not valid JSON ({error}); nothing was done")
-    return await call_tool(name, arguments, allowed, world, timeout_s, actions)
+    return await call_tool(name, arguments, episode, timeout_s)

@@ -1,8 +1,8 @@
 """What every agent kind does alike: take turns, carry out actions, end, and leave a row for each turn."""
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -22,6 +22,24 @@ class World(Protocol):
     """What an agent needs of a benchmark's world."""
 
     async def act(self, action: dict[str, Any], timeout_s: float) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One trial as an agent plays it, from `begin` on.
+
+    `ask` sends what the conversation holds by then; `record` takes a row for each turn. `actions` are those carried
+    out so far, each there before it is sent to the world.
+    """
+
+    instruction: str
+    conversation: "Conversation"
+    tool_names: Sequence[str]
+    world: World
+    ask: Ask
+    begin: Place
+    record: Callable[[Step], None]
+    actions: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,62 +104,48 @@ class Turn:
 
 
 async def take_turns(
-    max_steps: int,
-    instruction: str,
-    conversation: "Conversation",
-    ask: Ask,
-    begin: Place,
-    record: Callable[[Step], None],
-    respond: Callable[[Turn], Awaitable[Ending | None]],
+    max_steps: int, episode: Episode, respond: Callable[[Turn], Awaitable[Ending | None]]
 ) -> Ending:
     """Asks, and lets `respond` make of each reply what the agent kind makes of it, until that is an ending.
 
     Each turn is recorded, even one that `respond` breaks off with an error. Raises what `ask` and `respond` raise.
     """
-    added: list[dict[str, Any]] = [{"role": "user", "content": instruction}]
+    added: list[dict[str, Any]] = [{"role": "user", "content": episode.instruction}]
+    begin = episode.begin
     for number in range(max_steps):
         at = time.time()
         place = Place(begin.run, begin.task, begin.take, number)
         try:
-            reply = await ask(place)
+            reply = await episode.ask(place)
         except AgentFault as fault:
             return Ending(fault.token, None, number)
-        turn = Turn(reply, number + 1, conversation, added)
+        turn = Turn(reply, number + 1, episode.conversation, added)
         try:
             ending = await respond(turn)
         finally:
-            record(_step_row(place, at, turn))
+            episode.record(_step_row(place, at, turn))
         if ending is not None:
             return ending
         added = []
     return Ending("step_limit", None, max_steps)
 
 
-async def call_tool(
-    name: str,
-    arguments: Any,
-    allowed: Collection[str],
-    world: World,
-    timeout_s: float,
-    actions: list[dict[str, Any]],
-) -> Done:
+async def call_tool(name: str, arguments: Any, episode: Episode, timeout_s: float) -> Done:
     """One tool call. A wrong one is told, not raised."""
-    if name not in allowed:
+    if name not in episode.tool_names:
         return Done(None, True, f"error: there is no tool {name!r}; nothing was done")
     if not isinstance(arguments, dict):
         return Done(None, True, "error: the arguments must be a JSON object; nothing was done")
     action = {"name": name, "arguments": arguments}
     if not _fits_a_row(action):
         return Done(None, True, "error: the arguments are nested too deeply; nothing was done")
-    return await carry_out(action, world, timeout_s, actions)
+    return await carry_out(action, episode, timeout_s)
 
 
-async def carry_out(
-    action: dict[str, Any], world: World, timeout_s: float, actions: list[dict[str, Any]]
-) -> Done:
-    """One action, appended to `actions` before it is sent to the world."""
-    actions.append(action)
-    observation = await world.act(action, timeout_s)
+async def carry_out(action: dict[str, Any], episode: Episode, timeout_s: float) -> Done:
+    """One action, put down before it is sent to the world."""
+    episode.actions.append(action)
+    observation = await episode.world.act(action, timeout_s)
     content = observation["content"]
     calls = observation.get("calls") or ()
     return Done(

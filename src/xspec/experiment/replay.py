@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xspec.agents import AGENTS
+from xspec.agents.turns import Episode
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import WorkerError
 from xspec.experiment.arm_execution import trial_inputs
@@ -73,17 +74,10 @@ class Replayer:
         async with self._pool.world(trial.task, trial.run, open_timeout_s=OPEN_TIMEOUT_S) as world:
             begin = Place(trial.run, trial.task, trial.take, 0)
             try:
-                ending = await AGENTS[agent.kind].play(
-                    agent,
-                    given.instruction,
-                    conversation,
-                    given.tool_names,
-                    world,
-                    ask,
-                    begin,
-                    script.compare,
-                    [],
+                episode = Episode(
+                    given.instruction, conversation, given.tool_names, world, ask, begin, script.compare
                 )
+                ending = await AGENTS[agent.kind].play(agent, episode)
             except _StoryEnds:
                 return None
             if ending.how != trial.ended:

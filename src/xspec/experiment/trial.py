@@ -8,6 +8,7 @@ from typing import Any
 
 from xspec.agents import AGENTS
 from xspec.agents.offer import Offer
+from xspec.agents.turns import Episode
 from xspec.benchmarks.pool import WorkerPool
 from xspec.errors import WorkerDied, WorkerError, WorkerHung, ZygoteDied
 from xspec.records.rows import AttemptEnded, AttemptStarted, Outcome, Place, Step, Trial
@@ -150,17 +151,10 @@ class TrialRunner:
             async with self.pool.world(
                 given.task, begin.run, open_timeout_s=OPEN_TIMEOUT_S, folder=folder
             ) as world:
-                ending = await AGENTS[self.agent.kind].play(
-                    self.agent,
-                    given.instruction,
-                    conversation,
-                    given.tool_names,
-                    world,
-                    ask,
-                    begin,
-                    on_step,
-                    actions,
+                episode = Episode(
+                    given.instruction, conversation, given.tool_names, world, ask, begin, on_step, actions
                 )
+                ending = await AGENTS[self.agent.kind].play(self.agent, episode)
                 acting = False
                 if ending.answer is None:
                     return _End("fail", ending.how, ending.how, steps=ending.steps)
