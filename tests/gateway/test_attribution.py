@@ -34,9 +34,13 @@ def test_the_path_or_a_header_names_the_trial(kit: Any) -> None:
                 first = await ask(trial, "a")
                 await ask(trial, "a", first, "b")
             await ask(client, "c", extra_headers={"x-xspec-trial": "0/read"})
-            for wrong in ("2/pay", "0/other", "x/pay", "pay", "-1/pay", "0/pay/x"):
+            for wrong in ("2/pay", "0/other", "x/pay", "pay", "-1/pay", "0/pay/x", "00/pay", "01/pay"):
                 with pytest.raises(openai.NotFoundError, match="xspec gateway"):
                     await ask(client, "d", extra_headers={"x-xspec-trial": wrong})
+            for wrong in ("00", "01", "1_"):
+                async with kit.client(gateway, base_url=f"{base}/t/{wrong}/pay/v1") as trial:
+                    with pytest.raises(openai.NotFoundError, match="there is no run"):
+                        await ask(trial, "e")
 
     asyncio.run(run())
     assert places(kit) == [

@@ -174,6 +174,40 @@ def test_20_mb_go_through(kit: Any) -> None:
     assert [call["bytes"] > 20 * 2**20 for call in kit.rows("call")] == [True, True]
 
 
+def test_what_the_ledger_cannot_hold_as_it_is_stands_there_as_its_text(kit: Any) -> None:
+    """Integers beyond 64 bits, numbers beyond a double, and what is nested too deeply for a row."""
+    huge, deep, deeper = 123456789012345678901234567890, "[" * 251 + "]" * 251, "[" * 900 + "]" * 900
+    raw = (
+        f'{{"messages": [{{"role": "user", "content": "x", "a": {huge}, "b": 1e999, "c": null}},'
+        f'{{"role": "user", "content": {deep}}}, {{"role": "user", "content": {deeper}}}],'
+        f'"seed": {huge}, "temperature": -1e999, "top_p": 1{"0" * 400}, "logit_bias": {{"5": {huge}}},'
+        f'"tools": [{{"minimum": {huge}}}], "top_k": {deeper}}}'
+    )
+
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply()) as (upstream, gateway, _):
+            assert (await kit.post(gateway, raw.encode())).status_code == 200
+            assert f'"a": {huge}, "b": 1e999'.encode() in upstream.asked[0].body
+
+    asyncio.run(run())
+    (call,) = kit.rows("call")
+    asked = {change["field"]: change.get("asked") for change in call["changes"]}
+    assert asked["seed"] == str(huge)
+    assert asked["temperature"] == "-Infinity"
+    assert asked["top_p"].startswith("10000")
+    assert asked["logit_bias"] == {"5": str(huge)}
+    first, second, _third, _reply = kit.rows("step")[0]["added"]
+    assert (first["a"], first["b"], first["c"]) == (str(huge), "Infinity", None)
+    assert json.dumps(second["content"]).count("[") == 251
+    assert orjson.loads(kit.store.blob(call["tools"])) == [{"minimum": str(huge)}]
+
+
+def test_a_long_value_is_cut_as_json() -> None:
+    _, changes = wire(b'{"messages":[1],"logit_bias":{"a":null,"b":[' + b"true," * 99 + b"1]}}")
+    assert changes["logit_bias"][0].startswith('{"a": null, "b": [true, true')
+    assert changes["logit_bias"][0].endswith("…")
+
+
 def test_wrong_bodies_are_told_so_and_recorded(kit: Any) -> None:
     async def run() -> None:
         async with kit.both(lambda n, asked: kit.Reply()) as (upstream, gateway, _):

@@ -84,9 +84,35 @@ def test_the_report_says_what_became_of_each_contradiction(kit: Any) -> None:
     asyncio.run(run())
     found = gateway_figures(kit.store, kit.execution())
     lines = "\n".join(gateway_lines(found))
-    assert "model contradicted the spec in 1 call, refused" in lines
+    assert (
+        'model contradicted the spec in 1 call, refused: asked "another", frozen "small-2026-01-01"' in lines
+    )
     assert "brought into line" not in lines
     assert "filled in" not in lines
+
+
+def test_the_report_shows_values_as_the_harness_wrote_them(kit: Any) -> None:
+    """JSON and not Python; what was not asked is said so; a name that is no plain word is quoted, and kept short."""
+
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(), "sampling.seed=null") as (
+            _upstream,
+            gateway,
+            _client,
+        ):
+            body = {"model": "an\u001bother", "messages": kit.MESSAGES, "temperature": "0", "top_p": True}
+            await kit.post(gateway, {**body, "seed": {"a": None}, "api_base": "http://x", "\u001b[31m": 1})
+
+    asyncio.run(run())
+    lines = list(gateway_lines(gateway_figures(kit.store, kit.execution())))
+    ways = {line.partition(" contradicted")[0]: line.partition("into line: ")[2] for line in lines}
+    assert ways["model"] == 'asked "an\\u001bother", sent "small-2026-01-01"'
+    assert ways["temperature"] == 'asked "0", sent 0.0'
+    assert ways["top_p"] == "asked true, sent 1.0"
+    assert ways["seed"] == 'asked {"a": null}, not sent'
+    assert ways["api_base"] == "asked (not shown), not sent"
+    assert '"\\u001b[31m"' in ways
+    assert "filled in where the harness said nothing: 1 max_tokens" in lines
 
 
 @pytest.mark.parametrize("token", ["wrong", "", "sk-xspec-" + "0" * 48])
@@ -108,6 +134,27 @@ def test_the_frozen_models_are_listed(kit: Any) -> None:
     async def run() -> None:
         async with kit.both(lambda n, asked: kit.Reply()) as (_, _gateway, client):
             assert [model.id async for model in client.models.list()] == ["small-2026-01-01"]
+
+    asyncio.run(run())
+
+
+def test_a_frozen_model_is_found_by_its_name_and_no_other(kit: Any) -> None:
+    """A name may have slashes, and the path may name a trial."""
+
+    async def run() -> None:
+        named = "provider.model=maker/small"
+        async with kit.both(lambda n, asked: kit.Reply(), named) as (upstream, gateway, client):
+            assert (await client.models.retrieve("maker/small")).id == "maker/small"
+            base = gateway.base_url.removesuffix("/v1")
+            async with kit.client(gateway, base_url=f"{base}/t/0/a/v1") as trial:
+                assert (await trial.models.retrieve("maker/small")).id == "maker/small"
+            for other in ("small", "maker/small/x", "maker"):
+                with pytest.raises(openai.NotFoundError) as refused:
+                    await client.models.retrieve(other)
+                assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+                assert other in refused.value.message
+            assert (await kit.post(gateway, b"", "/models/maker/small")).status_code == 405
+            assert upstream.asked == []
 
     asyncio.run(run())
 
@@ -151,11 +198,9 @@ def test_the_report_tells_what_came_through(kit: Any) -> None:
     report = build_report([], gateways=load_gateways(kit.store))
     for text in (report_text(report, 400), report_markdown(report)):
         assert "3 calls, 3 answered" in text
-        assert (
-            "4 attempts (1 of them retries of the spec's policy), 33 prompt and 9 completion tokens" in text
-        )
+        assert "4 attempts (1 retry of the spec's policy), 33 prompt and 9 completion tokens" in text
         assert "faults: 1 server_error" in text
         assert "1 call asked again after an answer" in text
         assert "3 calls named their trial: 1 trial" in text
-        assert "temperature contradicted the spec in 2 calls, brought into line: 0.5 asked, 0.0" in text
+        assert "temperature contradicted the spec in 2 calls, brought into line: asked 0.5, sent 0.0" in text
         assert "observed and recorded, not frozen; likewise response_format" in text

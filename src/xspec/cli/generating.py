@@ -11,13 +11,13 @@ from typing import get_args
 from xspec.benchmarks import environments
 from xspec.benchmarks.protected import protection_of
 from xspec.cli.say import say
+from xspec.counted import counted
 from xspec.errors import UserError
 from xspec.experiment.generate_guide import ENVIRONMENT
 from xspec.experiment.generation import GuideGeneration
 from xspec.guides.altk_method import PAPER_SAMPLES, Generation, Method
 from xspec.guides.guide_file import guide_file_bytes
 from xspec.records.executions import ExecutionFolder, executions_of
-from xspec.report.sentence import counted
 from xspec.report.write import write_text
 from xspec.spec.store import Store
 

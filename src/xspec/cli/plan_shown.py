@@ -9,7 +9,7 @@ from rich.table import Table
 from xspec.analysis.plan import Cost, Need, price
 from xspec.analysis.power import Change, Detectable, PlannedMetric
 from xspec.cli.plan_basis import Basis
-from xspec.report.sentence import counted
+from xspec.counted import counted
 from xspec.report.sentences import DASH
 
 METRICS: dict[str, PlannedMetric] = {"gap": "gap", "mean": "mean_at_k", "pass_hat": "pass_hat_k"}

@@ -10,7 +10,8 @@ from xspec.gateway.answer import Answer, Send
 from xspec.gateway.attribution import HEADER, Attribution
 from xspec.gateway.chat_completions import chat_completions
 from xspec.gateway.endpoint import Endpoint, Frozen, Incoming
-from xspec.gateway.models_list import models_list
+from xspec.gateway.models_list import PATH as MODELS
+from xspec.gateway.models_list import model_named, models_list
 from xspec.gateway.refusals import error_body, refusal
 
 MAX_BODY = 64 * 2**20
@@ -18,9 +19,10 @@ MAX_BODY = 64 * 2**20
 
 ENDPOINTS: dict[str, tuple[str, Endpoint]] = {
     "/v1/chat/completions": ("POST", chat_completions),
-    "/v1/models": ("GET", models_list),
+    MODELS: ("GET", models_list),
+    f"{MODELS}/": ("GET", model_named),
 }
-"""Path → method and endpoint: one file each, and one line here."""
+"""Path → method and endpoint: one file each, and one line here. One that ends in a slash has all paths below it."""
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -81,7 +83,7 @@ class GatewayApp:
             told = refusal(error)
             await answer.whole(told.status, told.body, final=True)
             return
-        method, endpoint = ENDPOINTS.get(attributed.path, ("", None))
+        method, endpoint = _endpoint_at(attributed.path)
         if endpoint is None:
             known = ", ".join(f"{how} {path}" for path, (how, _) in ENDPOINTS.items())
             said = f"nothing answers at {attributed.path[:100]}; there are {known}"
@@ -101,6 +103,13 @@ class GatewayApp:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         given = bearer if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         return hmac.compare_digest(given.strip().encode("latin-1", "replace"), self._token)
+
+
+def _endpoint_at(path: str) -> tuple[str, Endpoint | None]:
+    if path in ENDPOINTS:
+        return ENDPOINTS[path]
+    above = (found for below, found in ENDPOINTS.items() if below.endswith("/") and path.startswith(below))
+    return next(above, ("", None))
 
 
 async def _body(receive: Receive) -> bytes | None:

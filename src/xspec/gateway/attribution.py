@@ -39,6 +39,7 @@ class Attribution:
     def __init__(self, spec: ExperimentSpec) -> None:
         benchmark = spec.benchmark
         self._k = spec.k
+        self._runs = frozenset(map(str, range(spec.k)))  # as they are written: 00 and +1 are no runs
         any_task = benchmark.kind == EXTERNAL and benchmark.tasks == (ANY_TASK,)
         self._tasks: Collection[str] | None = None if any_task else frozenset(benchmark.tasks)
 
@@ -53,7 +54,7 @@ class Attribution:
         return Attributed(None, "order", path)
 
     def _trial(self, run: str, task: str) -> Trial:
-        if not (run.isascii() and run.isdigit() and len(run) <= 9 and int(run) < self._k):
+        if run not in self._runs:
             raise NoSuchTrial(
                 f"there is no run {run[:20]!r}: the spec has the runs 0 to {self._k - 1} (k={self._k})"
             )

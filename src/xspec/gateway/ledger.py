@@ -127,8 +127,10 @@ def _plain(change: Change) -> dict[str, Any]:
 
 
 def _sendable(value: Any) -> Any:
+    """`value` as a row can hold it. Most values can be held as they are, which is found out faster than mended."""
     try:
-        orjson.dumps(value)
+        written = orjson.dumps([[[[value]]]])  # at least as deep as it will stand in its row
     except TypeError:
         return sendable(value)
-    return value
+    # A number beyond a double (1e999 in a body) is written as null.
+    return sendable(value) if b"null" in written else value

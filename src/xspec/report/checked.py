@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from xspec.counted import counted
 from xspec.report.model import Arm, Group
-from xspec.report.sentence import Sentence, counted, some
+from xspec.report.sentence import Sentence, some
 
 
 def differ(group: Group, names: dict[str, str]) -> Iterator[Sentence]:

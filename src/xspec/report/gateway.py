@@ -1,16 +1,25 @@
 """What came through a gateway in one execution: no arm and no score, but every call, and how far the spec held it."""
 
+import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from xspec.counted import counted
 from xspec.records.executions import ExecutionFolder
-from xspec.report.sentence import counted, some
+from xspec.report.sentence import some
+from xspec.route.body import brief
 from xspec.spec.store import Store
 
 NOT_FROZEN = ("messages", "tools")
 """Fields that every harness is expected to set as it likes."""
+
+NOT_SHOWN = "(not shown)"
+"""What stands in the ledger for the value of a field that xspec does not know (xspec.route.foreign)."""
+
+_WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
 @dataclass(slots=True)
@@ -107,12 +116,11 @@ def _add_call(found: GatewayFigures, row: Mapping[str, Any]) -> None:
         found.trials[row["run"], row["task"]] += 1
     refused = row["ended"] == "refused"
     for change in row["changes"]:
-        name = change["field"]
+        name = _field(change["field"])
         if "asked" not in change:
             found.filled[name] += not refused
         else:
-            sent = repr(change["sent"]) if "sent" in change else "not sent"
-            found.changed[name][f"{change['asked']!r} asked, {sent}"] += 1
+            found.changed[name][_way(change, refused)] += 1
             found.refused[name] += refused
 
 
@@ -123,9 +131,10 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
         f"{counted(found.calls, 'call')}, {_ends(found)}"
     )
     without = f", {found.without_usage} without usage" if found.without_usage else ""
+    retries = counted(found.attempts - found.called, "retry")
     yield (
-        f"{counted(found.attempts, 'attempt')} ({found.attempts - found.called} of them retries of the spec's policy), "
-        f"{found.prompt_tokens} prompt and {found.completion_tokens} completion tokens{without}"
+        f"{counted(found.attempts, 'attempt')} ({retries} of the spec's policy), "
+        f"{found.prompt_tokens:,} prompt and {found.completion_tokens:,} completion tokens{without}"
         + (f"; faults: {_counts(found.errors)}" if found.errors else "")
         + (f"; {counted(found.unreturned, 'attempt')} never returned" if found.unreturned else "")
     )
@@ -145,7 +154,7 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
         ((way, _),) = ways.most_common(1)
         yield (
             f"{name} contradicted the spec in {counted(ways.total(), 'call')}, {_done(found, name)}: {way}"
-            + (f" and {len(ways) - 1} other ways" if len(ways) > 1 else "")
+            + (f"; {counted(len(ways) - 1, 'other way')}" if len(ways) > 1 else "")
         )
     if found.filled.total():
         yield f"filled in where the harness said nothing: {_counts(+found.filled)}"
@@ -178,6 +187,20 @@ def gateway_data(found: GatewayFigures) -> dict[str, Any]:
         "observed": dict(found.observed),
         "lines": list(gateway_lines(found)),
     }
+
+
+def _field(name: str) -> str:
+    """A field's name; one that is no plain word as JSON, for a harness may have put anything there."""
+    return name if _WORD.fullmatch(name) else brief(json.dumps(name))
+
+
+def _way(change: Mapping[str, Any], refused: bool) -> str:
+    """How a field was asked for and sent, in JSON. A value that is nowhere repeated is not JSON, and not quoted."""
+    asked = change["asked"]
+    shown = NOT_SHOWN if asked == NOT_SHOWN else json.dumps(asked)
+    if "sent" not in change:
+        return f"asked {shown}, " + ("not in the spec" if refused else "not sent")
+    return f"asked {shown}, {'frozen' if refused else 'sent'} {json.dumps(change['sent'])}"
 
 
 def _ends(found: GatewayFigures) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from xspec.counted import counted
 from xspec.guides.scope import SCOPES, GuideScope, guide_scope
 from xspec.report.execution_record import ExecutionRecord
 from xspec.report.published import REFERENCES
-from xspec.report.sentence import Sentence, counted
+from xspec.report.sentence import Sentence
 
 if TYPE_CHECKING:
     from xspec.report.model import Arm, Group

@@ -4,10 +4,10 @@ from typing import Any
 
 from xspec.analysis.contrast import Contrast, Verdict
 from xspec.analysis.intervals import Estimate
+from xspec.counted import counted
 from xspec.report.held import held
 from xspec.report.json_statistics import EFFECT_NAMES
 from xspec.report.model import Arm, Group
-from xspec.report.sentence import counted
 from xspec.report.sentences import arm_names, span
 
 _METRICS = (

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xspec.counted import counted
+
 _NAMED = 3
 
 
@@ -19,10 +21,3 @@ def some(items: Sequence[str], noun: str = "task", separator: str = ", ") -> str
     """The first three, and how many more."""
     more = len(items) - _NAMED
     return separator.join(items[:_NAMED]) + (f" and {counted(more, f'more {noun}')}" if more > 0 else "")
-
-
-def counted(n: int, noun: str) -> str:
-    """`1 task`, `2 tasks`, `2 replies`."""
-    if n == 1:
-        return f"1 {noun}"
-    return f"{n} {noun[:-1]}ies" if noun.endswith("ly") else f"{n} {noun}s"

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import combinations
 
+from xspec.counted import counted
 from xspec.report.checked import attributed, counts, differ, outlier_runs
 from xspec.report.guide_scope import scope_mark, scope_sentence, scopes_apart
 from xspec.report.model import Arm, ExecutionFigures, Group
-from xspec.report.sentence import Sentence, counted, some
+from xspec.report.sentence import Sentence, some
 
 SIMULATED = "SIMULATED MODEL: no real model was called; these figures test the instrument, not an agent."
 DASH = "\N{EN DASH}"

@@ -81,9 +81,17 @@ def same(frozen: Any, live: Any) -> bool:
 
 
 def brief(value: Any) -> Any:
-    """A value fit to be shown in a message."""
-    shown = repr(value)
+    """A value fit to be shown in a message: a long one is its text, or its JSON, cut."""
+    shown = value if isinstance(value, str) else json_text(value)
     return value if len(shown) <= 120 else shown[:119] + "…"
+
+
+def json_text(value: Any) -> str:
+    """JSON of a value, for people: numbers in all their digits, texts in their own letters."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deeply to be shown)"
 
 
 def _difference(body: bytes) -> str:

@@ -1,15 +1,21 @@
 """A trial's messages and tools, each serialised once however often they are sent."""
 
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from xspec.route.body import json_text
 from xspec.spec.canonical import canonical_bytes, digest_of
 
 if TYPE_CHECKING:
     from xspec.route.lane import Lane
+
+_DEEPEST = 50
+"""Levels that are kept as data where something has to be mended. orjson writes 254 in all."""
 
 
 class Content(Protocol):
@@ -114,14 +120,20 @@ def text_digest(text: str) -> str:
     return digest_of(sendable(text).encode())
 
 
-def sendable(value: Any) -> Any:
-    """`value` with lone surrogates replaced by U+FFFD and integers beyond 64 bits made floats."""
+def sendable(value: Any, depth: int = 0) -> Any:
+    """`value` as orjson can write it, `depth` levels deep in something else: lone surrogates are replaced by U+FFFD;
+    integers beyond 64 bits, numbers beyond a double and what is nested too deeply become their JSON text.
+    """
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping | list | tuple) and depth >= _DEEPEST:
+        return sendable(json_text(value))
     if isinstance(value, Mapping):
-        return {sendable(key): sendable(item) for key, item in value.items()}
+        return {sendable(key): sendable(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [sendable(item) for item in value]
+        return [sendable(item, depth + 1) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
-        return float(value)
+        return json.dumps(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
     return value
