@@ -212,6 +212,7 @@ def test_a_killed_gateway_owns_up_to_what_it_sent(kit: Any, here: Here) -> None:
     assert list(folder.rows("attempt", "call")) == []
     _, shown, _ = here("report", "--store", str(kit.store.path))
     assert "1 attempt never returned" in " ".join(shown.split())
+    assert "it was not closed in order" in " ".join(shown.split())
 
 
 def test_a_command_that_is_killed_and_an_upstream_that_dies(kit: Any, here: Here) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,12 +13,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from xspec.cli.query import run_query
 from xspec.errors import StoreError
 from xspec.records.executions import ExecutionFolder
 from xspec.records.parquet import current_trials, parquet_folder, project_parquet, read_rows, stint_counts
-from xspec.records.parquet_columns import ATTEMPTS, STEPS, STINT_TABLES, TRIALS
-from xspec.records.rows import AttemptEnded, AttemptStarted, Step, Trial
+from xspec.records.parquet_columns import ATTEMPTS, CALLS, STEPS, STINT_TABLES, TRIALS
+from xspec.records.rows import AttemptEnded, AttemptStarted, Call, Step, Trial
+from xspec.report.load import load_record
 from xspec.tracking.project import project_tables_of
+from xspec.tracking.snapshot import usage
 from xspec.tracking.summary import project_tables, read_summary
 from xspec.tracking.summary_columns import SUMMARY_TABLES
 
@@ -29,8 +33,8 @@ def files(folder: ExecutionFolder) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize(
     ("rows", "columns"),
-    [((Trial,), TRIALS), ((Step,), STEPS), ((AttemptStarted, AttemptEnded), ATTEMPTS)],
-    ids=["trials", "steps", "attempts"],
+    [((Trial,), TRIALS), ((Step,), STEPS), ((AttemptStarted, AttemptEnded), ATTEMPTS), ((Call,), CALLS)],
+    ids=["trials", "steps", "attempts", "calls"],
 )
 def test_every_field_of_a_journal_row_is_a_column(rows: tuple[Any, ...], columns: Any) -> None:
     known = set(columns.names) | {"kind", "at", "spec_id"}
@@ -96,6 +100,43 @@ def test_counts_agree_with_the_journals(maker: Any) -> None:
     assert counts.tokens == progress.tokens
     current = {(t["run"], t["task"]): t["take"] for t in current_trials(folder)}
     assert current == {key: trial.take for key, trial in progress.trials.items()}
+
+
+def silence(folder: ExecutionFolder, run: int) -> None:
+    """The replies of one run no longer say how many tokens they took."""
+    path = folder.journal_path(1)
+    lines = path.read_text().splitlines(keepends=True)
+    mine = [line.startswith(f'{{"kind":"attempt","run":{run}') for line in lines]
+    assert any(mine)
+    counted = re.compile(r'"(prompt|completion)_tokens":[0-9]+')
+    silent = [
+        counted.sub(r'"\1_tokens":null', line) if my else line for line, my in zip(lines, mine, strict=True)
+    ]
+    path.write_text("".join(silent))
+
+
+def test_tokens_that_no_reply_counted_are_unknown(maker: Any) -> None:
+    """Of a trial, a run and an execution. Where only some replies said: the sum of those, and how many did not."""
+    folder = maker.execution(["++", "++"])
+    silence(folder, 1)
+    project_tables(maker.store, folder)
+    names = ("run", "prompt_tokens", "completion_tokens", "replies_uncounted")
+    said = {tuple(trial[name] for name in names) for trial in current_trials(folder)}
+    assert said == {(0, 100, 10, 0), (1, None, None, 1)}
+    metrics = {(row["run"], row["name"]): row["value"] for row in read_summary(folder, "metrics")}
+    assert (metrics[None, "total_tokens"], metrics[None, "replies_uncounted"]) == (220, 2)
+    assert (metrics[0, "total_tokens"], (1, "total_tokens") in metrics) == (220, False)
+    _, rows = run_query(maker.store, "SELECT run, total_tokens, replies_uncounted FROM runs ORDER BY run")
+    assert list(rows) == [(0, 220, 0), (1, None, 2)]
+    record = load_record(maker.store, folder)
+    assert (record.uncounted, record.replies) == (2, 4)
+    used = usage(folder, current_trials(folder))
+    assert (used["prompt_tokens"], used["replies_uncounted"]) == (200, 2)
+    silence(folder, 0)
+    project_tables(maker.store, folder)
+    metrics = {(row["run"], row["name"]): row["value"] for row in read_summary(folder, "metrics")}
+    assert (None, "total_tokens") not in metrics
+    assert usage(folder, current_trials(folder))["prompt_tokens"] is None
 
 
 def test_an_attempt_that_never_returned_has_no_end(maker: Any) -> None:

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         prog="python -m xspec query",
         description="One SELECT over the views "
         + ", ".join(VIEWS)
-        + ". docs/store.md has their columns, docs/queries.md ten useful queries.",
+        + ". docs/store.md has their columns, docs/queries.md useful queries.",
     )
     parser.add_argument("sql", metavar="SQL", help='for instance "SELECT arm, gap_pp FROM executions"')
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")

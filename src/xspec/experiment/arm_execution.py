@@ -14,7 +14,7 @@ from xspec.experiment.trial import WORKER_CAUSE, Tally, TrialInput
 from xspec.guides.rules import system_text
 from xspec.records.executions import ExecutionFolder, Progress, executions_of
 from xspec.records.journal import Journal
-from xspec.records.rows import AttemptEnded, AttemptStarted, Call, Place, Row, Step, Trial
+from xspec.records.rows import AttemptEnded, AttemptStarted, Call, Closed, Place, Row, Step, Trial
 from xspec.route.conversation import Pins, text_digest
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.played import played_agent
@@ -145,6 +145,9 @@ class ArmExecution:
 
     def record_call(self, call: Call) -> None:
         self._append(call)
+
+    def record_closed(self, closed: Closed) -> None:
+        self._append(closed)
 
     def record_trial(self, trial: Trial) -> None:
         self._append(trial)

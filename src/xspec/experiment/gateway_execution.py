@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from xspec.gateway.conversations import Conversations
 from xspec.gateway.endpoint import Frozen
 from xspec.gateway.ledger import Ledger
 from xspec.gateway.server import GatewayServer, base_url, is_loopback, listen
+from xspec.records.rows import Closed
 from xspec.route.client import Route
 from xspec.spec.agents import GatewayAgent
 from xspec.spec.models import ExperimentSpec
@@ -43,6 +45,10 @@ class OpenGateway:
     private: bool
     _route: Route
     _failed: "asyncio.Future[None]"
+    code: int | None = None
+    """The exit code of its command, once that has ended."""
+    interrupted: bool = False
+    """Whether its command was cut off."""
 
     def environment(self, trial: tuple[int, str] | None = None) -> dict[str, str]:
         """The environment for a program that is to call it; its calls belong to `trial` if one is given."""
@@ -134,8 +140,7 @@ async def open_gateway(
         app = GatewayApp(frozen, Attribution(spec), token, lambda error: _fail(failed, error))
         crash = asyncio.create_task(_told(resources.wait_crashed(), failed))
         stack.callback(crash.cancel)
-        await stack.enter_async_context(GatewayServer(app, listening))
-        yield OpenGateway(
+        gateway = OpenGateway(
             execution.info.execution_id,
             spec,
             base_url(listening),
@@ -144,6 +149,9 @@ async def open_gateway(
             route,
             failed,
         )
+        async with GatewayServer(app, listening):
+            yield gateway
+        execution.record_closed(_closed(gateway))
 
 
 def run_gateway(
@@ -180,8 +188,9 @@ async def _run(
         store, compiled, host=host, port=port, attempts=attempts, command=command
     ) as gateway:
         opened(gateway)
-        code = await _until_done(gateway, command, interrupted)
-        return GatewayEnd(gateway.execution_id, code, interrupted.is_set(), gateway.stopped)
+        gateway.code = await _until_done(gateway, command, interrupted)
+        gateway.interrupted = interrupted.is_set() and bool(command)
+    return GatewayEnd(gateway.execution_id, gateway.code, interrupted.is_set(), gateway.stopped)
 
 
 async def _until_done(gateway: OpenGateway, command: Sequence[str], interrupted: asyncio.Event) -> int | None:
@@ -209,6 +218,14 @@ async def _until_done(gateway: OpenGateway, command: Sequence[str], interrupted:
             return None
         await process.end()
         return await process.wait()
+
+
+def _closed(gateway: OpenGateway) -> Closed:
+    if gateway.interrupted:
+        return Closed(at=time.time(), ended="interrupted", code=gateway.code)
+    if gateway.stopped is not None:
+        return Closed(at=time.time(), ended="stopped", code=gateway.code)
+    return Closed(at=time.time(), ended="failed" if gateway.code else "done", code=gateway.code)
 
 
 def _fail(failed: "asyncio.Future[None]", error: BaseException) -> None:

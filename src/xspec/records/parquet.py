@@ -1,7 +1,7 @@
 """From the journal to Parquet: one set of files a stint, written whole, and again only if the journal has grown.
 
 executions/ex-…/parquet/
-    trials-1.parquet  steps-1.parquet  attempts-1.parquet      stint 1
+    trials-1.parquet  steps-1.parquet  attempts-1.parquet  calls-1.parquet      stint 1
     stints.json         how much of each journal the sets were made from, and counts
 """
 
@@ -89,6 +89,8 @@ def stint_counts(folder: ExecutionFolder) -> StintCounts:
         total.attempts += stint["attempts"]
         total.abandoned_attempts += stint["abandoned_attempts"]
         total.tokens += stint["tokens"]
+        total.replies += stint["replies"]
+        total.uncounted += stint["uncounted"]
     return total
 
 
@@ -172,7 +174,7 @@ def _write_set(store: Store, folder: ExecutionFolder, stint: int) -> StintCounts
             writers[table].write_batch(record_batch(waiting[table], STINT_TABLES[table]))
             waiting[table].clear()
 
-        kinds = ("attempt_started", "attempt", "step", "trial")
+        kinds = ("attempt_started", "attempt", "step", "trial", "call")
         journal = folder.journal_path(stint)
         with rows_in_form(journal):
             for journal_row in read_journal(journal, kinds):

@@ -6,7 +6,7 @@ beside each column stand in docs/store.md too, which a test compares with this f
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-PARQUET_LAYOUT = 1
+PARQUET_LAYOUT = 2
 """Raised when a column is added, dropped or changes its type: files of an older layout are then written again."""
 
 TIME = pa.timestamp("us")
@@ -42,8 +42,9 @@ TRIALS = pa.schema(
         column("calls", pa.int32(), "logical model requests"),
         column("attempts", pa.int32(), "HTTP tries of those calls"),
         column("retry_count", pa.int32(), "attempts minus calls"),
-        column("prompt_tokens", pa.int64(), "over all attempts"),
-        column("completion_tokens", pa.int64(), "over all attempts"),
+        column("prompt_tokens", pa.int64(), "over all attempts; null if no reply said"),
+        column("completion_tokens", pa.int64(), "over all attempts; null if no reply said"),
+        column("replies_uncounted", pa.int32(), "replies that did not say how many tokens they took"),
         column("waited_s", pa.float64(), "pauses before attempts, added up"),
         column("started_at", TIME, "before the world was opened"),
         column("ended_at", TIME, "after the verdict"),
@@ -105,4 +106,33 @@ ATTEMPTS = pa.schema(
     ]
 )
 
-STINT_TABLES = {"trials": TRIALS, "steps": STEPS, "attempts": ATTEMPTS}
+CALLS = pa.schema(
+    [
+        *_ORIGIN,
+        column("step", pa.int32(), "which of the trial's or conversation's requests"),
+        column("call", pa.int32(), "how often the same request had come before"),
+        column("started_at", TIME, "when it came"),
+        column(
+            "by", pa.string(), "how its trial is known: `path` or `header`, else `order` of conversations"
+        ),
+        column("endpoint", pa.string(), "`chat_completions`"),
+        column("streamed", pa.bool_(), "whether a stream was asked for"),
+        column("again", pa.string(), "null, or the harness's own `retry`, or a `repeat` after an answer"),
+        column("ended", pa.string(), "`answered`, `refused`, `failed`, `stopped`, `broken` or `gone`"),
+        column("status", pa.int32(), "HTTP status that its caller got; null if none"),
+        column("why", pa.string(), "one line of explanation, if there is one"),
+        column("latency_s", pa.float64(), "from its coming to its end"),
+        column("changes", pa.int32(), "fields sent otherwise than asked, those filled in among them"),
+        column(
+            "contradicted", TEXTS, "names of the fields that were asked for otherwise than the spec has it"
+        ),
+        column("observed", TEXTS, "names of the fields that went out as they came"),
+        column("asked_digest", pa.string(), "`sha256:…` of the body as it came"),
+        column("bytes", pa.int64(), "of that body"),
+        column("tools", pa.string(), "`sha256:…` of its tool schemas, a blob; null if it had none"),
+        column("others", pa.int32(), "choices beside the one that stands in the step"),
+        column("drift", TEXTS, "what came back other than pinned"),
+    ]
+)
+
+STINT_TABLES = {"trials": TRIALS, "steps": STEPS, "attempts": ATTEMPTS, "calls": CALLS}

@@ -161,4 +161,18 @@ class Call:
     others: list[dict[str, Any]] = field(default_factory=list)
 
 
-Row = AttemptStarted | AttemptEnded | Step | Trial | Call
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """The last row of a gateway that was not killed: all its calls are over and have left their rows.
+
+    `ended`: `done`; `failed`, its command's exit `code` says that something went wrong; `stopped`, the route refused
+    to go on; `interrupted`, its command was cut off. `code` is None without a command.
+    """
+
+    kind: Literal["closed"] = "closed"
+    at: float
+    ended: Literal["done", "failed", "stopped", "interrupted"]
+    code: int | None
+
+
+Row = AttemptStarted | AttemptEnded | Step | Trial | Call | Closed

@@ -49,7 +49,10 @@ class GatewayFigures:
     drifted: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    replies: int = 0
+    """Usable ones."""
     without_usage: int = 0
+    """Replies that did not say how many tokens they took."""
     ended: Counter[str] = field(default_factory=Counter)
     trials: Counter[tuple[int, str]] = field(default_factory=Counter)
     conversations: set[str] = field(default_factory=set)
@@ -59,6 +62,13 @@ class GatewayFigures:
     filled: Counter[str] = field(default_factory=Counter)
     observed: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    closed: str | None = None
+    """How it ended (see xspec.records.rows.Closed); None if it was killed, or is still at work."""
+
+    @property
+    def tokens_unknown(self) -> bool:
+        """Whether there are replies, and none of them said how many tokens it took."""
+        return 0 < self.replies == self.without_usage
 
 
 def is_gateway(store: Store, folder: ExecutionFolder) -> bool:
@@ -79,7 +89,7 @@ def gateway_figures(store: Store, folder: ExecutionFolder) -> GatewayFigures:
         any(member.kind == "rehearsal" for member in members),
     )
     begun: set[tuple[Any, ...]] = set()
-    for row in folder.rows("attempt_started", "attempt", "call"):
+    for row in folder.rows("attempt_started", "attempt", "call", "closed"):
         if row["kind"] == "attempt_started":
             found.attempts += 1
             found.unreturned += 1
@@ -87,6 +97,8 @@ def gateway_figures(store: Store, folder: ExecutionFolder) -> GatewayFigures:
         elif row["kind"] == "attempt":
             found.unreturned -= 1
             _add_attempt(found, row)
+        elif row["kind"] == "closed":
+            found.closed = row["ended"]
         else:
             _add_call(found, row)
     found.called = len(begun)
@@ -98,8 +110,9 @@ def _add_attempt(found: GatewayFigures, row: Mapping[str, Any]) -> None:
     found.completion_tokens += row["completion_tokens"] or 0
     if row["error"] is not None:
         found.errors[row["error"]] += 1
-    elif row["completion_tokens"] is None:
-        found.without_usage += 1
+        return
+    found.replies += 1
+    found.without_usage += row["prompt_tokens"] is None and row["completion_tokens"] is None
 
 
 def _add_call(found: GatewayFigures, row: Mapping[str, Any]) -> None:
@@ -130,11 +143,10 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
         f"gateway {found.execution_id} for {found.spec_id} ({', '.join(found.models)}, enforce {found.enforce}): "
         f"{counted(found.calls, 'call')}, {_ends(found)}"
     )
-    without = f", {found.without_usage} without usage" if found.without_usage else ""
     retries = counted(found.attempts - found.called, "retry")
     yield (
         f"{counted(found.attempts, 'attempt')} ({retries} of the spec's policy), "
-        f"{found.prompt_tokens:,} prompt and {found.completion_tokens:,} completion tokens{without}"
+        f"{_tokens(found)}"
         + (f"; faults: {_counts(found.errors)}" if found.errors else "")
         + (f"; {counted(found.unreturned, 'attempt')} never returned" if found.unreturned else "")
     )
@@ -160,6 +172,8 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
         yield f"filled in where the harness said nothing: {_counts(+found.filled)}"
     if found.drifted:
         yield f"{counted(found.drifted, 'reply')} drifted from what was pinned, and was passed on"
+    if found.closed is None:
+        yield "it was not closed in order: it was killed, or is still at work"
     loose = [name for name in found.observed if name not in NOT_FROZEN]
     yield (
         "prompts and tools are the harness's: observed and recorded, not frozen"
@@ -173,6 +187,8 @@ def gateway_data(found: GatewayFigures) -> dict[str, Any]:
     tokens = ("prompt_tokens", "completion_tokens", "without_usage", "drifted")
     return {
         **{name: getattr(found, name) for name in (*names, *tokens)},
+        **({"prompt_tokens": None, "completion_tokens": None} if found.tokens_unknown else {}),
+        "closed": found.closed,
         "models": list(found.models),
         "harness_retries": found.retries,
         "repeats": found.repeats,
@@ -201,6 +217,13 @@ def _way(change: Mapping[str, Any], refused: bool) -> str:
     if "sent" not in change:
         return f"asked {shown}, " + ("not in the spec" if refused else "not sent")
     return f"asked {shown}, {'frozen' if refused else 'sent'} {json.dumps(change['sent'])}"
+
+
+def _tokens(found: GatewayFigures) -> str:
+    if found.tokens_unknown:
+        return f"tokens unknown: {counted(found.replies, 'reply')} without usage"
+    without = f", {counted(found.without_usage, 'reply')} without usage" if found.without_usage else ""
+    return f"{found.prompt_tokens:,} prompt and {found.completion_tokens:,} completion tokens{without}"
 
 
 def _ends(found: GatewayFigures) -> str:

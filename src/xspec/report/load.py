@@ -132,6 +132,8 @@ def _current_trials(folder: ExecutionFolder) -> list[Trial]:
     values = {name: column.to_pylist() for name, column in columns.items() if not name.endswith("_at")}
     for name in ("started_at", "ended_at"):
         values[name] = [time / 1e6 for time in columns[name].cast(pa.int64()).to_pylist()]
+    for name in ("prompt_tokens", "completion_tokens"):
+        values[name] = [count or 0 for count in values[name]]  # what no reply said is told by `uncounted`
     verdicts = {
         text: orjson.loads(text) for text in set(values["verdict"]) if text is not None
     }  # most are alike

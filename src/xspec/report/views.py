@@ -9,7 +9,7 @@ from xspec.records.parquet_columns import STINT_TABLES
 from xspec.spec.store import Store
 from xspec.tracking.summary_columns import SUMMARY_TABLES
 
-_STINT_FILES = {"trial_rows": "trials", "steps": "steps", "attempts": "attempts"}
+_STINT_FILES = {"trial_rows": "trials", "steps": "steps", "attempts": "attempts", "calls": "calls"}
 
 _TRIALS = """
 CREATE VIEW trials AS
@@ -28,7 +28,8 @@ SELECT
     e.tasks - coalesce(t.ended, 0) AS missing,
     100.0::DOUBLE * t.passed / nullif(t.passed + t.failed, 0) AS pass_share_pct,
     coalesce(t.retry_count, 0) AS retry_count,
-    coalesce(t.total_tokens, 0) AS total_tokens,
+    CASE WHEN t.ended IS NULL THEN 0 ELSE t.total_tokens END AS total_tokens,
+    coalesce(t.replies_uncounted, 0) AS replies_uncounted,
     coalesce(t.waited_s, 0) AS waited_s,
     t.started_at, t.ended_at
 FROM executions e
@@ -41,12 +42,17 @@ LEFT JOIN (
         count(*) FILTER (outcome = 'invalid') AS invalid,
         count(*) AS ended,
         sum(retry_count)::BIGINT AS retry_count,
-        sum(prompt_tokens + completion_tokens)::BIGINT AS total_tokens,
+        sum(
+            CASE WHEN coalesce(prompt_tokens, completion_tokens) IS NOT NULL
+            THEN coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) END
+        )::BIGINT AS total_tokens,
+        sum(replies_uncounted)::BIGINT AS replies_uncounted,
         sum(waited_s) AS waited_s,
         min(started_at) AS started_at,
         max(ended_at) AS ended_at
     FROM trials GROUP BY ALL
 ) t USING (execution_id, run)
+WHERE e.agent <> 'gateway'
 """
 
 RUN_COLUMNS = {
@@ -60,7 +66,8 @@ RUN_COLUMNS = {
     "missing": "tasks of the spec without a trial in this run",
     "pass_share_pct": "passes over valid trials; null if there is none",
     "retry_count": "over its current trials",
-    "total_tokens": "over its current trials",
+    "total_tokens": "over its current trials; null if no reply said",
+    "replies_uncounted": "replies of its current trials that did not say how many tokens they took",
     "waited_s": "over its current trials",
     "started_at": "start of its first trial",
     "ended_at": "end of its last trial so far",
@@ -68,11 +75,12 @@ RUN_COLUMNS = {
 
 VIEWS = {
     "executions": "one row an execution",
-    "runs": "one row a run of an execution, also where it has no trial yet",
+    "runs": "one row a run of an execution, also where it has no trial yet; a gateway's has none",
     "trials": "the current row of each (execution, run, task)",
     "trial_rows": "every trial row, those among them that a later take superseded",
     "steps": "every step of every take",
     "attempts": "every attempt of every take",
+    "calls": "every call that another program made through a gateway",
     "params": "the spec of each execution, flattened",
     "metrics": "the figures of each execution and run",
 }

@@ -101,7 +101,8 @@ def execution_figures(estimates: ArmFigures, trials: Trials, counts: StintCounts
         ),
         "invalid_share_pct": 100 * figures.trials.invalid / ended if ended else None,
         "retry_count": sum(trial["retry_count"] for trial in trials),
-        "total_tokens": counts.tokens,
+        "total_tokens": counts.known_tokens,
+        "replies_uncounted": counts.uncounted,
         "calls": sum(trial["calls"] for trial in trials),
         "attempts": counts.attempts,
         "abandoned_attempts": counts.abandoned_attempts,
@@ -141,12 +142,20 @@ def run_figures(spec: ExperimentSpec, run: int, trials: Trials) -> dict[str, flo
         **_outcomes(count["pass"], count["fail"], count["invalid"], len(spec.benchmark.tasks) - len(mine)),
         "invalid_share_pct": 100 * count["invalid"] / len(mine) if mine else None,
         "retry_count": sum(trial["retry_count"] for trial in mine),
-        "total_tokens": sum(trial["prompt_tokens"] + trial["completion_tokens"] for trial in mine),
+        "total_tokens": _tokens(mine),
+        "replies_uncounted": sum(trial["replies_uncounted"] or 0 for trial in mine),
         "calls": sum(trial["calls"] for trial in mine),
         "attempts": sum(trial["attempts"] for trial in mine),
         "waited_s": sum(trial["waited_s"] for trial in mine),
     }
     return {name: float(value) for name, value in named.items() if value is not None}
+
+
+def _tokens(trials: Trials) -> int | None:
+    """Of those trials that know them; None if there are trials, and none of them does."""
+    counts = [trial[name] for trial in trials for name in ("prompt_tokens", "completion_tokens")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known or not trials else None
 
 
 def _outcomes(passed: int, failed: int, invalid: int, missing: int) -> dict[str, float]:

@@ -70,7 +70,8 @@ def project_execution(
     params = {_name(row["name"]): row["value"] for row in read_summary(folder, "params")}
     _log(tracking, parent_id, own, ended, tags, params)
     reached("parent logged")
-    _project_runs(tracking, parent_id, execution, metrics, trials)
+    if execution["agent"] != "gateway":
+        _project_runs(tracking, parent_id, execution, metrics, trials)
     with tempfile.TemporaryDirectory(prefix="xspec-artifacts-") as made:
         write_artifacts(store, folder, Path(made), include_protected=include_protected)
         if page is not None:
@@ -78,8 +79,7 @@ def project_execution(
         reached("artifacts made")
         tracking.client.log_artifacts(parent_id, made)
     reached("artifacts")
-    status = "FINISHED" if execution["finished"] else "KILLED"
-    tracking.client.set_terminated(parent_id, status, ended)
+    tracking.client.set_terminated(parent_id, _status(execution), ended)
     reached("ended")
     tracking.client.set_tag(parent_id, MARK_TAG, mark)
 
@@ -161,6 +161,13 @@ def _tags(execution: Mapping[str, Any]) -> dict[str, str]:
         "simulated": "yes" if execution["simulated"] else "no",
         "protected": "yes" if execution["protected"] else "no",
     }
+
+
+def _status(execution: Mapping[str, Any]) -> str:
+    """MLflow's word for it. A gateway fails by its command or its route; what it recorded of them is whole."""
+    if not execution["finished"] or execution["gateway_ended"] == "interrupted":
+        return "KILLED"
+    return "FAILED" if execution["gateway_ended"] in ("failed", "stopped") else "FINISHED"
 
 
 def _number(store: Store, folder: ExecutionFolder) -> int:

@@ -19,7 +19,7 @@ from xspec.spec.store import Store
 from xspec.tracking.database import projected_marks
 from xspec.tracking.summary import project_tables
 
-PROJECTION = 3
+PROJECTION = 4
 """Version of what MLflow is told. Raised when a run would say more or other than before."""
 
 _PASSED = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")

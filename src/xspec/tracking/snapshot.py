@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def config_snapshot(store: Store, spec: ExperimentSpec, *, protected: bool = Fal
 
 def usage(folder: ExecutionFolder, trials: list[dict[str, Any]]) -> dict[str, Any]:
     """Calls, attempts, tokens and waits, in all and by member. Attempts of abandoned takes count: they cost."""
-    columns = ["run", "task", "take", "member", "error", "status", "waited_s", "latency_s"]
+    columns = ["run", "task", "take", "member", "error", "status", "waited_s", "latency_s", "ended_at"]
     columns += ["step", "call", "prompt_tokens", "completion_tokens"]
     members: dict[str, Counter[str]] = defaultdict(Counter)
     errors: dict[str, Counter[str]] = defaultdict(Counter)
@@ -86,18 +87,34 @@ def usage(folder: ExecutionFolder, trials: list[dict[str, Any]]) -> dict[str, An
             member[name] += row[name] or 0
         if row["error"] is not None:
             errors[row["member"]][row["error"]] += 1
+        elif row["ended_at"] is not None:
+            member["replies"] += 1
+            member["replies_uncounted"] += row["prompt_tokens"] is None and row["completion_tokens"] is None
         calls.add((row["run"], row["task"], row["take"], row["step"], row["call"]))
-    names = ("attempts", "prompt_tokens", "completion_tokens", "waited_s", "latency_s")
+    total: Counter[str] = Counter()
+    for member in members.values():
+        total.update(member)
     return {
         "trials": len(trials),
         "calls": len(calls),
-        "retry_count": sum(trial["retry_count"] for trial in trials),
-        **{name: round(sum(member[name] for member in members.values()), 3) for name in names},
+        "retry_count": total["attempts"] - len(calls)
+        if not trials
+        else sum(trial["retry_count"] for trial in trials),
+        **_used(total),
         "members": {
-            name: {**{n: round(member[n], 3) for n in names}, "errors": dict(errors[name].most_common())}
+            name: {**_used(member), "errors": dict(errors[name].most_common())}
             for name, member in sorted(members.items())
         },
     }
+
+
+def _used(counts: Mapping[str, float]) -> dict[str, float | None]:
+    """Rounded; tokens are None where no reply said how many it took."""
+    names = ("attempts", "prompt_tokens", "completion_tokens", "replies_uncounted", "waited_s", "latency_s")
+    used: dict[str, float | None] = {name: round(counts[name], 3) for name in names}
+    if 0 < counts["replies_uncounted"] == counts["replies"]:
+        used |= {"prompt_tokens": None, "completion_tokens": None}
+    return used
 
 
 def run_trajectories(
@@ -124,11 +141,17 @@ def run_trajectories(
                 **{name: trial[name] for name in ("task", "outcome", "cause", "ended", "detail")},
                 "verdict": None if trial["verdict"] is None else orjson.loads(trial["verdict"]),
                 "retry_count": trial["retry_count"],
-                "tokens": trial["prompt_tokens"] + trial["completion_tokens"],
+                "tokens": _tokens_of(trial),
                 "steps": steps[(trial["run"], trial["task"], trial["take"])],
             }
         )
     return runs
+
+
+def _tokens_of(trial: Mapping[str, Any]) -> int | None:
+    """None if no reply said."""
+    known = [trial[name] for name in ("prompt_tokens", "completion_tokens") if trial[name] is not None]
+    return sum(known) if known else None
 
 
 def _without_texts(trial: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ executions/ex-…/parquet/
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -32,6 +32,7 @@ from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store, write_whole
 from xspec.tracking.figures import execution_figures, figures_of, goal_figures, run_figures
 from xspec.tracking.flat_spec import flat_spec
+from xspec.tracking.gateway_metrics import closed_row, gateway_metrics, spanned
 from xspec.tracking.summary_columns import SUMMARY_LAYOUT, SUMMARY_TABLES
 
 
@@ -79,6 +80,16 @@ def read_summary(folder: ExecutionFolder, table: str) -> list[dict[str, Any]]:
 def _tables(store: Store, folder: ExecutionFolder) -> dict[str, list[dict[str, Any]]]:
     info = folder.info
     spec = store.spec(info.spec_id)
+    params = [
+        {"execution_id": info.execution_id, "name": name, "value": value}
+        for name, value in flat_spec(spec).items()
+    ]
+    if spec.agent.kind == "gateway":
+        return {
+            "executions": [_gateway(folder, spec)],
+            "params": params,
+            "metrics": _metrics(info, [(None, gateway_metrics(folder))]),
+        }
     trials = current_trials(folder)
     estimates = figures_of(spec, trials)
     figures = estimates.figures
@@ -89,16 +100,19 @@ def _tables(store: Store, folder: ExecutionFolder) -> dict[str, list[dict[str, A
     metrics += [(run, run_figures(spec, run, trials) | run_goals[run]) for run in range(spec.k)]
     return {
         "executions": [_execution(info, spec, trials, figures, len(folder.stints()))],
-        "params": [
-            {"execution_id": info.execution_id, "name": name, "value": value}
-            for name, value in flat_spec(spec).items()
-        ],
-        "metrics": [
-            {"execution_id": info.execution_id, "run": run, "name": name, "value": value}
-            for run, named in metrics
-            for name, value in named.items()
-        ],
+        "params": params,
+        "metrics": _metrics(info, metrics),
     }
+
+
+def _metrics(
+    info: ExecutionInfo, metrics: Sequence[tuple[int | None, Mapping[str, float]]]
+) -> list[dict[str, Any]]:
+    return [
+        {"execution_id": info.execution_id, "run": run, "name": name, "value": value}
+        for run, named in metrics
+        for name, value in named.items()
+    ]
 
 
 def _execution(
@@ -108,6 +122,32 @@ def _execution(
     figures: Consistency,
     stints: int,
 ) -> dict[str, Any]:
+    return _identity(info, spec) | {
+        "finished": figures.trials.missing == 0,
+        "stints": stints,
+        "started_at": min((trial["started_at"] for trial in trials), default=None),
+        "ended_at": max((trial["ended_at"] for trial in trials), default=None),
+        "mean_at_k_pct": figures.mean_at_k_pct,
+        "pass_hat_k_pct": figures.pass_hat_k_pct,
+        "gap_pp": figures.gap_pp,
+        "gap_pp_invalid_as_fail": figures.gap_pp_invalid_as_fail,
+    }
+
+
+def _gateway(folder: ExecutionFolder, spec: ExperimentSpec) -> dict[str, Any]:
+    """It has no trials, hence no figures; it is finished if it was closed in order, all its calls being over."""
+    began, ended = spanned(folder)
+    closed = closed_row(folder)
+    return _identity(folder.info, spec) | {
+        "finished": closed is not None,
+        "gateway_ended": None if closed is None else closed.ended,
+        "stints": len(folder.stints()),
+        "started_at": began,
+        "ended_at": ended if closed is None else microseconds(closed.at),
+    }
+
+
+def _identity(info: ExecutionInfo, spec: ExperimentSpec) -> dict[str, Any]:
     return {
         "execution_id": info.execution_id,
         "spec_id": info.spec_id,
@@ -125,13 +165,5 @@ def _execution(
         "protected": protection_of(spec.benchmark.kind) is not None,
         "k": spec.k,
         "tasks": len(spec.benchmark.tasks),
-        "finished": figures.trials.missing == 0,
-        "stints": stints,
         "began_at": microseconds(info.began_at),
-        "started_at": min((trial["started_at"] for trial in trials), default=None),
-        "ended_at": max((trial["ended_at"] for trial in trials), default=None),
-        "mean_at_k_pct": figures.mean_at_k_pct,
-        "pass_hat_k_pct": figures.pass_hat_k_pct,
-        "gap_pp": figures.gap_pp,
-        "gap_pp_invalid_as_fail": figures.gap_pp_invalid_as_fail,
     }

@@ -4,7 +4,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from xspec.records.parquet_columns import TEXTS, TIME, column
 
-SUMMARY_LAYOUT = 3
+SUMMARY_LAYOUT = 4
 """Raised when a column or a metric changes; summaries of an older layout are then written again."""
 
 EXECUTIONS = pa.schema(
@@ -31,11 +31,21 @@ EXECUTIONS = pa.schema(
         ),
         column("k", pa.int32(), "runs of the spec"),
         column("tasks", pa.int32(), "tasks of the spec"),
-        column("finished", pa.bool_(), "whether every trial has an outcome, be it invalid"),
+        column(
+            "finished",
+            pa.bool_(),
+            "whether every trial has an outcome, be it invalid; of a gateway, whether it was closed in order",
+        ),
+        column(
+            "gateway_ended",
+            pa.string(),
+            "`done`, `failed` (by its command's exit code), `stopped` (by the route) or `interrupted`; null if it was "
+            "killed or is still at work, and where there is no gateway",
+        ),
         column("stints", pa.int32(), "processes that worked on it"),
         column("began_at", TIME, "when the execution was begun"),
-        column("started_at", TIME, "start of its first trial"),
-        column("ended_at", TIME, "end of its last trial so far"),
+        column("started_at", TIME, "start of its first trial or call"),
+        column("ended_at", TIME, "end of its last trial so far, or of the gateway"),
         column("mean_at_k_pct", pa.float64(), "Mean@k in percent, over the tasks with k valid trials"),
         column("pass_hat_k_pct", pa.float64(), "Pass^k in percent, over the same tasks"),
         column("gap_pp", pa.float64(), "their difference in percentage points"),
