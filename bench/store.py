@@ -73,7 +73,15 @@ def make_store(path: Path, attempts: int) -> int:
                 writer.write_table(_table(schema, {**origin, **columns}, length))
         counts = {"trials": RUNS * TASKS, "attempts": RUNS * TASKS * ATTEMPTS, "abandoned_attempts": 0}
         tokens = 1100 * RUNS * TASKS * ATTEMPTS
-        stints = {"1": {"journal_bytes": 0, **counts, "tokens": tokens}}
+        stints = {
+            "1": {
+                "journal_bytes": 0,
+                **counts,
+                "tokens": tokens,
+                "replies": counts["attempts"],
+                "uncounted": 0,
+            }
+        }
         (parquet_folder(folder) / "stints.json").write_text(
             json.dumps({"layout": PARQUET_LAYOUT, "stints": stints})
         )

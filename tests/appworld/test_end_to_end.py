@@ -143,7 +143,7 @@ def test_stored_replies_give_the_same_world_and_verdict(
     trials = folder.progress().trials.values()
     longest = max((trial for trial in trials if trial.outcome != "invalid"), key=lambda trial: trial.steps)
     said = xspec(executed, variables, "replay", f"{folder.path.name}/{longest.run}/{longest.task}")
-    assert "1 of 1 trials replay identically" in said
+    assert "1 of 1 trial replayed identically" in said
 
 
 def test_replay_refuses_other_data(
@@ -165,7 +165,7 @@ def test_replay_refuses_other_data(
         check=False,
     )
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"differs in 1 tasks, among them {task}" in done.stderr
+    assert f"differs in 1 task ({task})" in done.stderr
 
 
 def test_the_published_experiment_wants_a_yes(variables: Mapping[str, str], tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_map_does_not_hang_on_the_chosen_tasks(capsys: pytest.CaptureFixture
 REFUSED = {
     "no chosen task gets a rule": (
         [*GUIDED, "benchmark.tasks=[slack.user_task_1]"],
-        "gives none of the 1 tasks a rule",
+        "gives no rule to any of 1 task",
     ),
     "n without top-n": ([*GUIDED, TASKS, "guide.n=3"], "guide.n belongs to guide.selection=top-n"),
     "an unknown selection": ([*GUIDED, TASKS, "guide.selection=best"], "guide.selection"),

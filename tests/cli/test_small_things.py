@@ -134,5 +134,5 @@ def test_all_invalid_says_why(
     ]
     assert main(arguments) == 1
     told = capsys.readouterr().err
-    assert "1 of 1 trials are invalid, most by route:connection" in told
+    assert "1 of 1 trial invalid, most by route:connection" in told
     assert "127.0.0.1:9" in told

@@ -166,7 +166,7 @@ def test_interrupt_ends_in_order_and_resume_finishes(
     ended = running.wait(20)
     assert ended.code == 130
     assert "interrupted; go on with python -m xspec k=4" in ended.err
-    assert "of 80 trials are finished" in ended.err
+    assert "of 80 trials finished" in ended.err
     assert "Traceback" not in ended.err
     running.assert_nothing_left(5)
     counts = kit.kinds(lab.only())

@@ -152,10 +152,8 @@ def test_a_generation_that_was_cut_short_goes_on(
     before = len(folders(cwd))
     done = xspec(cwd, "guide", "generate", "--from", source, "-o", "again.json", "--samples-from-runs")
     assert done.returncode == 0, done.stderr
-    assert f"going on where it was interrupted: {len(TASKS) - 1} trajectories are done" in done.stderr
-    assert (
-        f"({guide['provenance']['spec_id']}): 1 trajectories, up to 1 calls that write rules" in done.stderr
-    )
+    assert f"going on where it was interrupted: {len(TASKS) - 1} trajectories done" in done.stderr
+    assert f"({guide['provenance']['spec_id']}): 1 trajectory, up to 1 call to write rules" in done.stderr
     assert not (cwd / "again.json.partial").exists()
     data = json.loads((cwd / "again.json").read_bytes())
     assert data["rules"][0] == {"content": "Look first.", "category": "strategy"} | {

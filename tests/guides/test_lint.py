@@ -57,7 +57,7 @@ def test_findings(contents: tuple[str, ...], found: list[tuple[str, str]]) -> No
 def test_rules_without_sources_are_counted() -> None:
     findings = lint(plain_rules(["Look the amount up first.", "Read the file to its end."]), {}, {})
     assert [finding.text for finding in findings] == [
-        "2 of 2 rules name no source task, so their scope cannot be known"
+        "no source task is named by 2 of 2 rules, whose scope cannot be known"
     ]
 
 
@@ -68,7 +68,7 @@ def test_a_task_that_gets_too_much_is_named() -> None:
     texts = [
         f.text for f in lint(rules, {"few": [0], "many": range(len(rules))}, {}) if f.kind == "oversized"
     ]
-    assert texts == ["1 tasks get more than is likely to help, up to 41 rules (like many)"]
+    assert texts == ["up to 41 rules for 1 task (like many): more than is likely to help"]
 
 
 def test_answers_are_what_the_instruction_does_not_say() -> None:

@@ -37,7 +37,7 @@ def test_every_trial_replays_identically(executed: Path, capsys: pytest.CaptureF
     folder = only(executed)
     assert main(["replay", folder.path.name, "--store", str(executed)]) == 0
     replayable = [t for t in folder.progress().trials.values() if t.ended != "worker_broke"]
-    assert f"{len(replayable)} of {len(replayable)} trials replay identically" in capsys.readouterr().out
+    assert f"{len(replayable)} of {len(replayable)} trials replayed identically" in capsys.readouterr().out
     assert json.loads((folder.path / "replay.json").read_bytes())["identical"] == len(replayable)
 
 

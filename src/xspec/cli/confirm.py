@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from xspec.analysis.plan import Usage
 from xspec.cli import YES
 from xspec.cli.say import say
+from xspec.counted import counted
 from xspec.errors import UserError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.forecast import Forecast, forecast
@@ -43,7 +44,7 @@ def confirm(arms: Sequence[Compiled], store: Store, *, yes: bool) -> None:
 
 
 def _size(expected: Forecast) -> str:
-    trials = f"{expected.trials:,} trials"
+    trials = counted(expected.trials, "trial")
     return trials if expected.usage is None else f"{trials}, about {_takes(expected.usage, expected.trials)}"
 
 
@@ -51,7 +52,9 @@ def _takes(usage: Usage, trials: int) -> str:
     calls, prompt, completion = (
         _count(trials * each) for each in (usage.calls, usage.prompt_tokens, usage.completion_tokens)
     )
-    return f"{calls} calls, {prompt} prompt and {completion} completion tokens"
+    return (
+        f"{calls} {'call' if calls == '1' else 'calls'}, {prompt} prompt and {completion} completion tokens"
+    )
 
 
 def _price(trials: int, usage: Usage, price: Price | None) -> str:

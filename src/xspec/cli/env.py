@@ -10,6 +10,7 @@ from xspec.benchmarks.confinement import enforced
 from xspec.benchmarks.pool import WorkerPool
 from xspec.cli.parser import VerbParser
 from xspec.cli.say import say
+from xspec.counted import counted
 from xspec.spec.compose import compose
 from xspec.spec.config import validate_config
 
@@ -104,8 +105,8 @@ def _check_tasks(kind: str, overrides: Sequence[str]) -> int:
     for line in wrong:
         print(f"{kind}: {line}")
     if not wrong:
-        print(f"{kind}: doing nothing fails in all {len(checks)} tasks of {benchmark.split}")
-        print(f"{kind}: the known solution passes in all {len(solved)} tasks that have one")
+        print(f"{kind}: doing nothing fails in all of {counted(len(checks), 'task')} of {benchmark.split}")
+        print(f"{kind}: the known solution passes wherever there is one, in {counted(len(solved), 'task')}")
     return 3 if wrong else 0
 
 

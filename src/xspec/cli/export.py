@@ -5,6 +5,7 @@ from pathlib import Path
 
 from xspec.benchmarks.protected import INCLUDE, protection_of
 from xspec.cli.parser import VerbParser
+from xspec.counted import counted
 from xspec.errors import DiskFailed, StoreError, UserError
 from xspec.export.appworld_run import export_appworld_run
 from xspec.records.executions import execution_named
@@ -50,9 +51,13 @@ def _appworld_run(store: Store, options: argparse.Namespace) -> int:
     _permit(kind, options, "it is the trials' own databases and conversations")
     path = Path(options.output)
     done = export_appworld_run(store, folder, path.absolute())
-    print(f"{path} has {done.trials} trials in {done.runs} runs, as AppWorld keeps them")
+    print(
+        f"{path} has {counted(done.trials, 'trial')} in {counted(done.runs, 'run')}, as AppWorld keeps them"
+    )
     if done.left_out:
-        print(f"{done.left_out} trials are not in it: invalid, missing, or their worlds kept nothing")
+        print(
+            f"left out: {counted(done.left_out, 'trial')}, invalid, missing, or with a world that kept nothing"
+        )
     print(f"Do not make it public as it is: {protection_of(kind)}")
     return 0
 

@@ -90,7 +90,7 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
     environments.require(ENVIRONMENT)
     work = GuideGeneration(store, folder, generation, runs, output)
     if work.already:
-        say(f"going on where it was interrupted: {work.already} trajectories are done")
+        say(f"going on where it was interrupted: {counted(work.already, 'trajectory')} done")
     say(f"from {folder.path.name} ({work.spec.id}): {work.price().text()}")
     if work.costs and not options.yes:
         ask_to_pay()
@@ -101,8 +101,9 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
     assert provenance is not None
     measured = provenance.uncertainty
     say(
-        f"{provenance.calls:,} calls, {provenance.attempts:,} attempts, {provenance.prompt_tokens:,} prompt and "
-        f"{provenance.completion_tokens:,} completion tokens; {len(measured)} steps measured, "
+        f"{counted(provenance.calls or 0, 'call')}, {counted(provenance.attempts or 0, 'attempt')}, "
+        f"{provenance.prompt_tokens:,} prompt and "
+        f"{provenance.completion_tokens:,} completion tokens; {counted(len(measured), 'step')} measured, "
         f"{sum(step.marked for step in measured)} marked as uncertain"
     )
     if made.found is not None:

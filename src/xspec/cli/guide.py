@@ -9,6 +9,7 @@ from xspec.cli.generating import add_options, execution_named, generate
 from xspec.cli.parser import VerbParser
 from xspec.cli.say import say
 from xspec.cli.stored_or_composed import spec_named
+from xspec.counted import counted
 from xspec.errors import StoreError, UserError
 from xspec.experiment.compile_guide import at_home
 from xspec.experiment.known_answers import known_answers
@@ -62,7 +63,7 @@ def main(arguments: list[str]) -> int:
 def _show(what: str, store_path: str) -> int:
     if not Store.looks_like_id(what):
         guide = read_guide(what)
-        print(f"{what}: {guide.form}, {len(guide.rules)} rules")
+        print(f"{what}: {guide.form}, {counted(len(guide.rules), 'rule')}")
         for key, value in (guide.provenance or {}).items():
             if key == "uncertainty" and not value:
                 continue
@@ -70,14 +71,14 @@ def _show(what: str, store_path: str) -> int:
                 print(f"  {key}: {value}")
             else:
                 marked = sum(entry["marked"] for entry in value)
-                print(f"  uncertainty: {len(value)} steps measured, {marked} of them marked")
+                print(f"  uncertainty: {counted(len(value), 'step')} measured, {marked} of them marked")
         for i, rule in enumerate(guide.rules):
             _print_rule(i, rule.plain(), rule.source_tasks)
         return 0
     store, spec, stored = _stored(what, store_path)
     clusters = {row["id"]: row["cluster"] for row in store.json_blob(spec.benchmark.manifest)["tasks"]}
     scope = guide_scope(stored, spec.benchmark.tasks, clusters)
-    print(f"{spec.id}: {len(stored['rules'])} rules; {scope.text()}")
+    print(f"{spec.id}: {counted(len(stored['rules']), 'rule')}; {scope.text()}")
     counts = [len(rules_for(stored, task)) for task in spec.benchmark.tasks]
     print(f"  rules a task: {min(counts)} to {max(counts)}")
     for i, rule in enumerate(stored["rules"]):
@@ -109,7 +110,8 @@ def _lint(file: str, words: Sequence[str], store_path: str, selection: Selection
     for finding in findings:
         print(f"{finding.severity}: {finding.kind}: {finding.text}")
     errors = sum(finding.severity == "error" for finding in findings)
-    print(f"{len(rules)} rules, {errors} errors, {len(findings) - errors} warnings")
+    warnings = len(findings) - errors
+    print(f"{counted(len(rules), 'rule')}, {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     return UserError.exit_code if errors else 0
 
 
@@ -139,7 +141,9 @@ def _diff(a: str, b: str, store_path: str) -> int:
                 if any({**rule, "source_tasks": r.get("source_tasks")} == r for r in against):
                     print(f"{mark}   (the other has it from other source tasks)")
     shared = sum(rule in other for rule in one)
-    print(f"{shared} rules in common, {len(one) - shared} only in A, {len(other) - shared} only in B")
+    print(
+        f"{counted(shared, 'rule')} in common, {len(one) - shared} only in A, {len(other) - shared} only in B"
+    )
     return 0
 
 

@@ -13,6 +13,7 @@ from xspec.cli.outcome import tell_end
 from xspec.cli.parser import VerbParser
 from xspec.cli.run import FLAGS, compile_plain
 from xspec.cli.say import say
+from xspec.counted import counted
 from xspec.errors import SpecError, UserError
 from xspec.experiment.compile import Compiled
 from xspec.experiment.execute import SweepEnd, execute
@@ -56,7 +57,8 @@ def main(arguments: list[str]) -> int:
     if not options.yes and any(member.kind == "openai" for member in baseline.spec.route.members):
         each = baseline.spec.k * len(baseline.spec.benchmark.tasks)
         say(
-            f"the loop takes up to {each:,} trials for the baseline, as many for the guided arm, and a guide between"
+            f"the loop takes up to {counted(each, 'trial')} for the baseline, as many for the guided arm, "
+            "and a guide between"
         )
         _ask_or_discard(store)
     end = execute([baseline], store)

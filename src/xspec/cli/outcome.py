@@ -5,6 +5,7 @@ from collections import Counter
 
 from xspec.cli.projection import bring_up_to_date
 from xspec.cli.say import say
+from xspec.counted import counted
 from xspec.errors import XspecError
 from xspec.experiment.execute import ArmEnd, SweepEnd
 from xspec.report.build import build_report
@@ -32,7 +33,7 @@ def tell_end(end: SweepEnd, store: Store) -> int:
             say(f"to execute it again: python -m xspec reproduce {arm.compiled.spec.id}")
         elif not arm.complete:
             expected = arm.compiled.spec.k * len(arm.compiled.spec.benchmark.tasks)
-            say(f"{name}: {len(arm.trials)} of {expected} trials are finished")
+            say(f"{name}: {len(arm.trials)} of {counted(expected, 'trial')} finished")
         elif arm.exit_code() == 1:
             say(f"{name}: {_why_invalid(arm)}")
     if end.interrupted:
@@ -50,7 +51,7 @@ def _why_invalid(arm: ArmEnd) -> str:
     commonest = Counter(trial.cause for trial in invalid).most_common(1)[0][0]
     detail = next((trial.detail for trial in invalid if trial.cause == commonest and trial.detail), None)
     return (
-        f"{len(invalid)} of {len(arm.trials)} trials are invalid, most by {commonest}"
+        f"{len(invalid)} of {counted(len(arm.trials), 'trial')} invalid, most by {commonest}"
         f"{f' ({detail})' if detail else ''}; once that is mended, --retry-invalid runs them again"
     )
 

@@ -39,7 +39,9 @@ def print_plans(basis: Basis, options: Any, plans: list[Plan], console: Console)
     console.print(f"From {basis.words}.", soft_wrap=True)
     for plan in plans:
         console.print()
-        wanted = f"To see {options.difference:g} points in {name} with {100 * options.power:g}% power"
+        wanted = (
+            f"To see {counted(options.difference, 'point')} in {name} with {100 * options.power:g}% power"
+        )
         console.print(f"{wanted}, if {_IF[plan.change]}", style="bold", soft_wrap=True)
         console.print(f"({_WHAT[plan.change]})", soft_wrap=True)
         console.print(_table(basis, options.arms, plan.needs))
@@ -77,7 +79,7 @@ def _table(basis: Basis, arms: int, needs: tuple[Need, ...]) -> Table:
 
 
 def _seen(seen: Detectable, name: str, power: float) -> str:
-    at = f"{seen.tasks} tasks, k = {seen.k}"
+    at = f"{counted(seen.tasks, 'task')}, k = {seen.k}"
     if seen.difference_pp is None:
         why = seen.reason.sentence if seen.reason else "unknown"
         return f"At hand ({at}): nothing can be seen with {100 * power:g}% power: {why}."

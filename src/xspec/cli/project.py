@@ -2,6 +2,7 @@
 
 from xspec.benchmarks.protected import INCLUDE
 from xspec.cli.parser import VerbParser
+from xspec.counted import counted
 from xspec.records.executions import executions_of
 from xspec.report.sentences import nothing_stored
 from xspec.spec.store import Store
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> int:
         return 0
     done = project_all(store, include_protected=options.include_protected)
     print(
-        f"{there} executions in {options.store}; MLflow lacked {done} of them"
+        f"{counted(there, 'execution')} in {options.store}; MLflow lacked {done} of them"
         if done
         else "nothing was pending"
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xspec.benchmarks.pool import WorkerPool
 from xspec.cli.parser import VerbParser
+from xspec.counted import counted
 from xspec.errors import StoreError
 from xspec.experiment.replay import UNREPLAYABLE, Replayed, Replayer, keep_result
 from xspec.experiment.resources import check_manifest
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
         print(f"run {result.run}, {result.task}: {result.difference}")
     if len(differing) > SHOWN:
         print(f"… and {len(differing) - SHOWN} more")
-    print(f"{len(results) - len(differing)} of {len(results)} trials replay identically")
+    print(f"{len(results) - len(differing)} of {counted(len(results), 'trial')} replayed identically")
     return 1 if differing else 0
 
 

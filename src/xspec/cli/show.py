@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xspec.cli.parser import VerbParser
 from xspec.cli.stored_or_composed import spec_named
+from xspec.counted import counted
 from xspec.errors import UserError
 from xspec.experiment.arm_execution import trial_inputs
 from xspec.guides.scope import guide_scope
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
 def _messages(store: Store, spec: ExperimentSpec, task: str) -> int:
     """System message and instruction as they are sent, guide and all."""
     if task not in spec.benchmark.tasks:
-        raise UserError(f"{task!r} is none of the {len(spec.benchmark.tasks)} tasks of {spec.id}")
+        raise UserError(f"{task!r} is none of the {counted(len(spec.benchmark.tasks), 'task')} of {spec.id}")
     given = trial_inputs(store, spec)[task]
     print(f"[system]\n{given.system}\n\n[user]\n{given.instruction}")
     return 0
@@ -48,7 +49,7 @@ def _guide(store: Store, spec: ExperimentSpec) -> str:
     assert spec.guide.kind == "rules"
     clusters = {row["id"]: row["cluster"] for row in store.json_blob(spec.benchmark.manifest)["tasks"]}
     scope = guide_scope(store.json_blob(spec.guide.digest), spec.benchmark.tasks, clusters)
-    return f"{scope.rules} rules, {scope.text()} (--task TASK shows what it becomes)"
+    return f"{counted(scope.rules, 'rule')}, {scope.text()} (--task TASK shows what it becomes)"
 
 
 def _store_path(words: Sequence[str], default: str) -> str:

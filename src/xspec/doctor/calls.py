@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 
+from xspec.counted import counted
 from xspec.doctor.findings import Finding, note, ok, problem
 from xspec.doctor.model_list import near_names
 from xspec.doctor.probe import AT_ONCE, CALL, TEXT, TOOLS, Prober, WireError
@@ -97,7 +98,7 @@ def limits(prober: Prober) -> Iterator[Finding]:
         if faults["rate_limited"]
         else "a run tries again, and says how often"
     )
-    yield note("faults", f"{faults.total()} of {total} attempts failed: {said}", do, matters=True)
+    yield note("faults", f"{faults.total()} of {counted(total, 'attempt')} failed: {said}", do, matters=True)
 
 
 async def tool_call(prober: Prober) -> Finding:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from xspec.counted import counted
 from xspec.doctor.findings import Finding, note, ok, problem
 from xspec.errors import UserError
 from xspec.experiment.compile import Compiled
@@ -40,14 +41,15 @@ def one_trial(compiled: Compiled, store: Store, folder: Path) -> Iterator[Findin
         return
     tokens = trial.prompt_tokens + trial.completion_tokens
     seconds = trial.ended_at - trial.started_at
-    cost = f"{_count(trial.calls, 'call')}, {_count(trial.attempts, 'attempt')}, {tokens:,} tokens, {seconds:.1f} s"
+    cost = f"{counted(trial.calls, 'call')}, {counted(trial.attempts, 'attempt')}, {tokens:,} tokens, {seconds:.1f} s"
     yield ok("trial", f"{task}: {trial.outcome} ({trial.cause or trial.ended}); {cost}")
     count = spec.k * len(spec.benchmark.tasks)
     yield note(
         "cost",
-        f"the whole spec, {len(spec.benchmark.tasks)} tasks x {spec.k} runs, if every trial were like this one: "
-        f"{count * trial.calls:,} calls, {_round(count * tokens)} tokens, "
-        f"{_duration(count * seconds / compiled.workers)} with {_count(compiled.workers, 'worker')}",
+        f"the whole spec, {counted(len(spec.benchmark.tasks), 'task')} x {counted(spec.k, 'run')}, "
+        "if every trial were like this one: "
+        f"{counted(count * trial.calls, 'call')}, {_round(count * tokens)} tokens, "
+        f"{_duration(count * seconds / compiled.workers)} with {counted(compiled.workers, 'worker')}",
     )
     if not tokens:
         yield note("cost", "the provider counts no tokens", "reports call them unknown", matters=True)
@@ -60,10 +62,6 @@ def _copy_cache(store: Store, own: Store) -> None:
         if digest is not None:
             own.put_blob(store.blob(digest))
             own.cache_digest(path.name, digest)
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _duration(seconds: float) -> str:

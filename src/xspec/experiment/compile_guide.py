@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from xspec.counted import counted
 from xspec.errors import SpecError
 from xspec.guides.guide import Guide
 from xspec.guides.read import read_guide
@@ -36,7 +37,7 @@ def guide_section(
     assign = assign_rules(rules, manifest["tasks"], guide.selection, guide.n)
     if assign is not None and not any(task in assign for task in tasks):
         raise SpecError(
-            f"guide.selection={guide.selection} gives none of the {len(tasks)} tasks a rule: "
+            f"guide.selection={guide.selection} gives no rule to any of {counted(len(tasks), 'task')}: "
             f"{_why_none(rules, manifest, config.benchmark.kind)}"
         )
     return {"kind": "rules", "digest": store.put_blob(guide_blob(rules, assign))}
@@ -61,7 +62,9 @@ def tasks_without_rules(spec: ExperimentSpec, store: Store) -> list[str]:
     if not without:
         return []
     named = ", ".join(without[:_NAMED]) + (", …" if len(without) > _NAMED else "")
-    return [f"the guide gives {len(without)} of {len(spec.benchmark.tasks)} tasks no rule: {named}"]
+    return [
+        f"the guide gives {len(without)} of {counted(len(spec.benchmark.tasks), 'task')} no rule: {named}"
+    ]
 
 
 def _why_none(rules: Sequence[Rule], manifest: Mapping[str, Any], benchmark: str) -> str:

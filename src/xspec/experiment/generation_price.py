@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xspec.counted import counted
 from xspec.experiment.trajectories import Trajectory
 from xspec.guides.altk_method import MAX_STEPS, Generation
 
@@ -23,13 +24,14 @@ class Price:
 
     def text(self) -> str:
         """One line for a person who is about to pay."""
-        parts = [f"{self.trajectories} trajectories"]
+        parts = [counted(self.trajectories, "trajectory")]
         if self.samples:
             parts.append(
-                f"{self.samples:,} samples of {self.sampled_steps:,} steps ({self.sampled_steps:,} calls where the "
+                f"{counted(self.samples, 'sample')} of {counted(self.sampled_steps, 'step')} "
+                f"({counted(self.sampled_steps, 'call')} where the "
                 f"provider gives several choices at once, else {self.samples:,})"
             )
-        parts.append(f"up to {self.writing_calls:,} calls that write rules")
+        parts.append(f"up to {counted(self.writing_calls, 'call')} to write rules")
         tokens = f"about {self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens"
         return f"{', '.join(parts)}; {tokens}"
 

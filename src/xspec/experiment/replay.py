@@ -12,6 +12,7 @@ from typing import Any
 from xspec.agents import AGENTS
 from xspec.agents.turns import Episode
 from xspec.benchmarks.pool import WorkerPool
+from xspec.counted import counted
 from xspec.errors import WorkerError
 from xspec.experiment.arm_execution import trial_inputs
 from xspec.experiment.trial import JUDGE_TIMEOUT_S, OPEN_TIMEOUT_S, TrialInput
@@ -129,7 +130,9 @@ class _Script:
             if was != now:
                 raise _Differs(f"step {step.step}: {_first_difference(was, now)}")
         if len(stored.added) != len(step.added):
-            raise _Differs(f"step {step.step} added {len(step.added)} messages, it was {len(stored.added)}")
+            raise _Differs(
+                f"step {step.step} added {counted(len(step.added), 'message')}, it was {len(stored.added)}"
+            )
 
 
 def _first_difference(was: dict[str, Any], now: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from xspec.benchmarks.external import EXTERNAL
 from xspec.benchmarks.pool import WorkerPool
+from xspec.counted import counted
 from xspec.errors import UserError
 from xspec.experiment.arm_execution import ArmExecution
 from xspec.experiment.rehearse import kept_solutions
@@ -145,9 +146,11 @@ def check_manifest(store: Store, benchmark: BenchmarkSpec, live: dict[str, Any])
 
 def _changed_manifest(stored: dict[str, Any], live: dict[str, Any]) -> str:
     changed, _ = changed_tasks(stored, live)
-    named = (
-        f"{len(changed)} tasks, among them {', '.join(changed[:3])}" if changed else "its tools or version"
-    )
+    named = "its tools or version"
+    if changed:
+        named = (
+            f"{counted(len(changed), 'task')} ({', '.join(changed[:3])}{', …' if len(changed) > 3 else ''})"
+        )
     return (
         f"the benchmark is not the one the spec was compiled for: {stored['benchmark']} differs in {named}; "
         "restore the data, or delete the store's cache/ and compile anew (a new id)"

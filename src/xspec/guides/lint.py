@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
+from xspec.counted import counted
 from xspec.guides.answers import Answers, leaks_in
 from xspec.guides.rule import Rule
 from xspec.guides.similarity import jaccard, words
@@ -91,18 +92,19 @@ def _contradict(a: str, b: str) -> bool:
 def _oversized(rules: Sequence[Rule], given: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
     for i, rule in enumerate(rules):
         if len(rule.text) > MAX_RULE_CHARACTERS:
-            yield Finding("warning", "oversized", f"rule {i} has {len(rule.text)} characters")
+            yield Finding("warning", "oversized", f"rule {i} has {counted(len(rule.text), 'character')}")
     sizes = {task: sum(len(rules[i].text) for i in indices) for task, indices in given.items()}
     for over, most, unit in (
-        ([t for t in given if sizes[t] > MAX_TASK_CHARACTERS], max(sizes.values(), default=0), "characters"),
+        ([t for t in given if sizes[t] > MAX_TASK_CHARACTERS], max(sizes.values(), default=0), "character"),
         (
             [t for t in given if len(given[t]) > MAX_TASK_RULES],
             max(map(len, given.values()), default=0),
-            "rules",
+            "rule",
         ),
     ):
         if over:
-            text = f"{len(over)} tasks get more than is likely to help, up to {most} {unit} (like {over[0]})"
+            whose = f"{counted(len(over), 'task')} (like {over[0]})"
+            text = f"up to {counted(most, unit)} for {whose}: more than is likely to help"
             yield Finding("warning", "oversized", text)
 
 
@@ -123,5 +125,5 @@ def _leaks(
 def _unsourced(rules: Sequence[Rule]) -> Iterator[Finding]:
     without = sum(not rule.source_tasks for rule in rules)
     if rules and without:
-        text = f"{without} of {len(rules)} rules name no source task, so their scope cannot be known"
+        text = f"no source task is named by {without} of {counted(len(rules), 'rule')}, whose scope cannot be known"
         yield Finding("warning", "unsourced", text)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from xspec.counted import counted
 from xspec.guides.rules import rules_for
 
 Scope = Literal["same-task", "similar-task", "transfer", "unsourced", "no rules"]
@@ -41,7 +42,7 @@ class GuideScope:
     def text(self) -> str:
         """`same-task 88, no rules 4 of 92 tasks`."""
         parts = ", ".join(f"{scope} {count}" for scope, count in self.counts.items())
-        return f"{parts} of {self.tasks} task{'' if self.tasks == 1 else 's'}"
+        return f"{parts} of {counted(self.tasks, 'task')}"
 
 
 def guide_scope(guide: Mapping[str, Any], tasks: Sequence[str], clusters: Mapping[str, str]) -> GuideScope:

@@ -22,9 +22,9 @@ def counts(arm: Arm, name: str) -> Iterator[Sentence]:
     counts = arm.statistics.reconciliation
     if not counts.agrees:
         yield Sentence(
-            f"{name}: the counts do not agree: {counts.trials_counted} of {counts.trials_expected} trials, "
-            f"{counts.calls} calls against {counts.ledger_calls} in the ledger, {counts.attempts} attempts against "
-            f"{counts.ledger_attempts}. Was a journal changed?",
+            f"{name}: the counts do not agree: {counts.trials_counted} of {counted(counts.trials_expected, 'trial')}, "
+            f"{counted(counts.calls, 'call')} against {counts.ledger_calls} in the ledger, "
+            f"{counted(counts.attempts, 'attempt')} against {counts.ledger_attempts}. Was a journal changed?",
             warning=True,
         )
     if counts.idle_passes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from xspec.analysis.contrast import Contrast, Verdict
 from xspec.analysis.intervals import Interval
 from xspec.analysis.reasons import Figure
+from xspec.counted import counted
 from xspec.report.model import Arm, Group
 from xspec.report.sentence import Sentence
 from xspec.report.sentences import DASH, MINUS, arm_names, number
@@ -129,7 +130,7 @@ def _guide_sentence(finding: _Finding, k: int, pair: str | None = None) -> Sente
         )
     if finding.verdict is Verdict.EQUIVALENT:
         return Sentence(
-            f"The guide left the gap as it was, within {finding.gap.margin_pp:g} points{where}: "
+            f"The guide left the gap as it was, within {counted(finding.gap.margin_pp or 0, 'point')}{where}: "
             f"{points(value)} ({_evidence(finding, flip=False)}). {also}."
         )
     more = ""
@@ -159,22 +160,22 @@ def _route_sentence(finding: _Finding, k: int, subject: str, other: str) -> Sent
     value = finding.gap.difference.value
     if value is None or finding.verdict is Verdict.UNDEFINED:
         return Sentence(f"{subject} against {other}: it can't be said, {_why(finding)}.", warning=True)
-    counted = "invalid counted as failed"
+    how = "invalid counted as failed"
     also = f"{_moved(f'Mean@{k}', finding.mean)}, {_moved(f'Pass^{k}', finding.always)}"
     if finding.verdict in (Verdict.LOWER, Verdict.HIGHER):
         verb = "narrowed" if finding.verdict is Verdict.LOWER else "widened"
         evidence = _evidence(finding, flip=value < 0)
         return Sentence(
-            f"{subject} {verb} the gap by {number(abs(value))} points against {other}, {counted} ({evidence}). {also}."
+            f"{subject} {verb} the gap by {number(abs(value))} points against {other}, {how} ({evidence}). {also}."
         )
     if finding.verdict is Verdict.EQUIVALENT:
         return Sentence(
-            f"{subject} left the gap as on {other}, within {finding.gap.margin_pp:g} points, {counted}: "
+            f"{subject} left the gap as on {other}, within {counted(finding.gap.margin_pp or 0, 'point')}, {how}: "
             f"{points(value)} ({_evidence(finding, flip=False)}). {also}."
         )
     return Sentence(
         f"Cannot tell {subject[0].lower()}{subject[1:]} from {other}: the gap moved by {points(value)} points, "
-        f"{counted} ({_evidence(finding, flip=False)}); {_seen(finding)}. {also}."
+        f"{how} ({_evidence(finding, flip=False)}); {_seen(finding)}. {also}."
     )
 
 
@@ -196,7 +197,7 @@ def _evidence(finding: _Finding, *, flip: bool) -> str:
     parts = [interval_text(finding.gap.difference.interval, flip=flip), p_text(finding.gap.p.value)]
     if finding.p_holm.value is not None and finding.p_holm.value != finding.gap.p.value:
         parts.append(p_text(finding.p_holm.value).replace("p ", "Holm ", 1))
-    return f"{parts[0]}; {', '.join(parts[1:])}; {finding.tasks} tasks"
+    return f"{parts[0]}; {', '.join(parts[1:])}; {counted(finding.tasks, 'task')}"
 
 
 def _seen(finding: _Finding) -> str:
@@ -230,6 +231,6 @@ def _alone(arm: Arm, name: str, k: int) -> Sentence:
     return Sentence(
         f"{name}: a trial passes {number(figures.mean_at_k_pct)}% of the time, but only "
         f"{number(figures.pass_hat_k_pct)}% of tasks pass all {k} runs: a consistency gap of "
-        f"{number(estimate.value)} points ({interval_text(estimate.interval)}; {estimate.tasks} tasks). "
+        f"{number(estimate.value)} points ({interval_text(estimate.interval)}; {counted(estimate.tasks, 'task')}). "
         "One arm by itself says nothing about a guide or a route."
     )

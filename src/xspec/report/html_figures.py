@@ -49,7 +49,7 @@ def _arm(arm: Arm, name: str) -> dict[str, Any]:
         "held": [
             f"{fixed['mode']} route",
             sampling or "no sampling field sent",
-            f"up to {fixed['max_attempts']} attempts ({statuses}), time-out {fixed['timeout_s']:g} s",
+            f"up to {counted(fixed['max_attempts'], 'attempt')} ({statuses}), time-out {fixed['timeout_s']:g} s",
             _guide(arm),
         ],
         "counts": arm.statistics.reconciliation,

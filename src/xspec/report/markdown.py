@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from xspec.counted import counted
 from xspec.report.gateway import GatewayFigures, gateway_lines
 from xspec.report.goals import GOALS, goal_headings, goal_rows, has_goals
 from xspec.report.headline import headline, interval_text, p_number, points
@@ -33,7 +34,7 @@ def _gateway(found: GatewayFigures) -> Iterator[str]:
 
 def _group(group: Group) -> Iterator[str]:
     k = group.k
-    title = f"{group.benchmark} {group.version} ({group.split}), {len(group.tasks)} tasks, k = {k}"
+    title = f"{group.benchmark} {group.version} ({group.split}), {counted(len(group.tasks), 'task')}, k = {k}"
     yield f"## {_plain(title)}, {_plain(', '.join(group.models))}"
     yield ""
     if group.simulated:

@@ -228,7 +228,9 @@ def tokens_text(tokens: int | None) -> str:
 def _uncounted(arm: Arm, name: str) -> Iterator[Sentence]:
     silent, replies = arm.chosen.uncounted, arm.chosen.replies
     if 0 < silent < replies:
-        yield Sentence(f"{name}: {silent:,} of {replies:,} replies did not say how many tokens they took.")
+        yield Sentence(
+            f"{name}: {silent:,} of {counted(replies, 'reply')} did not say how many tokens they took."
+        )
 
 
 def _lock_notes(arm: Arm, name: str) -> Iterator[Sentence]:
@@ -240,7 +242,7 @@ def _replayed(arm: Arm, name: str) -> Iterator[Sentence]:
     if arm.chosen.replayed is None:
         return
     identical, trials = arm.chosen.replayed
-    share = f"{name}: {identical} of {trials} trials replay identically"
+    share = f"{name}: {identical} of {counted(trials, 'trial')} replayed identically"
     if identical == trials:
         yield Sentence(f"{share}; what varies between runs is the model and its route.")
     else:

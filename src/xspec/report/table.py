@@ -14,6 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from xspec.counted import counted
 from xspec.report.gateway_text import print_gateway
 from xspec.report.goals import GOALS, goal_columns, has_goals
 from xspec.report.headline import headline, p_number, points
@@ -75,7 +76,7 @@ class _GroupPrinter:
         group = self._group
         parts = (
             f"{group.benchmark} {group.version} ({group.split})",
-            _counted(len(group.tasks), "task"),
+            counted(len(group.tasks), "task"),
             f"k = {group.k}",
             f"{'model' if len(group.models) == 1 else 'models'} {', '.join(group.models)}",
             f"agent {group.agent}",
@@ -237,7 +238,3 @@ def _best_worst(arm: Arm) -> str:
     if figures.best_run_pct is None:
         return DASH
     return f"{number(figures.best_run_pct)}{DASH}{number(figures.worst_run_pct)}"
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -29,6 +29,7 @@ from typing import Any, Literal
 
 import orjson
 
+from xspec.counted import counted
 from xspec.errors import RouteStopped, XspecError
 from xspec.route.address import Address, other_path
 from xspec.route.keys import owner_of, scrub
@@ -94,7 +95,7 @@ class Fault:
         """What the call raises when this was its last attempt."""
         if self.final is not None:
             return self.final
-        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        tries = counted(attempts, "attempt")
         return CallFailed(self.token, f"no usable reply after {tries}; the last: {self.what}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from xspec.counted import counted
 from xspec.route.drift import KINDS, Kind, is_dated, names_a_date, pins_upstream
 from xspec.spec.members import Member
 from xspec.spec.models import RouteSpec
@@ -122,4 +123,4 @@ def is_asked_for(asked: str, served: str) -> bool:
 
 
 def _replies(total: int) -> str:
-    return "1 reply" if total == 1 else f"{total:,} replies"
+    return counted(total, "reply")
