@@ -5,7 +5,9 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from xspec.errors import UserError
 
@@ -18,6 +20,8 @@ PASSED = frozenset(
 """Variables that the command inherits, and those that begin with `LC_`. None of them holds a key."""
 
 GRACE_S = 5.0
+
+_KEEPER = Path(__file__).with_name("keeper.py")
 
 
 def command_environment(base_url: str, token: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -38,19 +42,34 @@ def check_command(command: Sequence[str]) -> None:
 
 
 class Command:
-    """One run of a command, in a process group of its own, so that what it starts ends with it."""
+    """One run of a command, in a process group of its own, so that what it starts ends with it.
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    A keeper (xspec.gateway.keeper) ends the group if this process is killed before it could.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, keeper: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._keeper = keeper
 
     @classmethod
     async def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> "Command":
         """Starts it with the terminal's input and output. Raises UserError if it cannot be started."""
+        keeper = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(_KEEPER)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={},
+            start_new_session=True,
+        )
         try:
             process = await asyncio.create_subprocess_exec(*command, env=environment, start_new_session=True)
         except OSError as error:
+            await _over(keeper)
             raise UserError(f"the command {command[0]!r} cannot be started: {error.strerror}") from None
-        return cls(process)
+        assert keeper.stdin is not None
+        keeper.stdin.write(b"%d\n" % process.pid)
+        return cls(process, keeper)
 
     async def wait(self) -> int:
         """Its exit code, as a shell has it: 128 and the number of the signal that killed it."""
@@ -65,7 +84,16 @@ class Command:
                 await asyncio.wait_for(self._process.wait(), GRACE_S)
         self._signal(signal.SIGKILL)
         await self._process.wait()
+        await _over(self._keeper)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+async def _over(keeper: asyncio.subprocess.Process) -> None:
+    """There is nothing to be kept any more. Killed, so that it ends no group that has the number by now."""
+    if keeper.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            keeper.kill()
+    await keeper.wait()
