@@ -13,7 +13,7 @@ GUIDE = {
         {"content": "Look the account up before you pay.", "source_tasks": ["banking.user_task_0"]},
         {"content": "Read every message of the channel.", "source_tasks": ["slack.user_task_0"]},
     ],
-    "provenance": {"generator": "somebody", "benchmark": "agentdojo"},
+    "provenance": {"generator": "somebody", "benchmark": "agentdojo", "runs": [0, 2]},
 }
 TASKS = "benchmark.tasks=[banking.user_task_0,slack.user_task_0,slack.user_task_1]"
 
@@ -83,7 +83,9 @@ def test_refused_in_one_line(arguments: list[str], message: str, capsys: pytest.
 
 def test_guide_show_of_a_file_and_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["guide", "show", "guide.json"]) == 0
-    assert "guide.json: guide file, 2 rules" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "guide.json: guide file, 2 rules" in out
+    assert "  runs: 0, 2\n" in out
     assert main([*GUIDED, TASKS]) == 0
     spec_id = capsys.readouterr().err.split()[0]
     assert main(["guide", "show", spec_id]) == 0

@@ -65,9 +65,8 @@ def test_whatever_is_asked_what_is_sent_is_as_frozen(fields: dict[str, Any], spe
 @settings(max_examples=100, deadline=None)
 @given(FIELDS, st.sampled_from(list(SPELT)))
 def test_refused_exactly_when_it_contradicts(fields: dict[str, Any], spelling: str) -> None:
-    contradicts = any(name not in OBSERVED and name not in FIXED for name in fields) or any(
-        name in fields and not same(value, fields[name]) for name, value in FIXED.items()
-    )
+    asked = {name: value for name, value in fields.items() if value is not None and name not in OBSERVED}
+    contradicts = any(name not in FIXED or not same(FIXED[name], value) for name, value in asked.items())
     try:
         wire(SPELT[spelling](fields), "refuse")
     except Contradiction:
@@ -85,6 +84,17 @@ def test_bytes_that_are_no_request_are_refused_in_one_line(raw: bytes) -> None:
     except NotARequest as refused:
         said = str(refused)
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("enforce", ["fill", "refuse"])
+def test_null_asks_for_nothing(enforce: str) -> None:
+    """Of a field that the spec fixes, of one that it leaves out, and of one that nobody knows."""
+    raw = json.dumps({"messages": MESSAGES, "temperature": None, "top_p": None, "models": None}).encode()
+    sent, changes = wire(raw, enforce)
+    assert json.loads(sent) == {"messages": MESSAGES, **FIXED}
+    assert (changes["temperature"], changes["top_p"]) == ((None, 0), (None, "absent"))
+    assert changes["models"] == (None, "absent")
+    assert changes["seed"] == ("absent", 7)
 
 
 @pytest.mark.parametrize("spelling", SPELT)

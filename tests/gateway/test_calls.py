@@ -112,7 +112,25 @@ def test_the_report_shows_values_as_the_harness_wrote_them(kit: Any) -> None:
     assert ways["seed"] == 'asked {"a": null}, not sent'
     assert ways["api_base"] == "asked (not shown), not sent"
     assert '"\\u001b[31m"' in ways
-    assert "filled in where the harness said nothing: 1 max_tokens" in lines
+    assert "filled in where the harness asked for nothing: 1 max_tokens" in lines
+
+
+def test_a_client_that_sends_null_is_served_and_it_is_recorded(kit: Any) -> None:
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(), enforce="refuse") as (upstream, _gateway, client):
+            await client.chat.completions.create(
+                model="small-2026-01-01", messages=kit.MESSAGES, temperature=None, presence_penalty=None
+            )
+            assert upstream.asked[0].json["temperature"] == 0
+            assert "presence_penalty" not in upstream.asked[0].json
+
+    asyncio.run(run())
+    (call,) = kit.rows("call")
+    assert {"field": "temperature", "asked": None, "sent": 0} in call["changes"]
+    assert {"field": "presence_penalty", "asked": None} in call["changes"]
+    lines = "\n".join(gateway_lines(gateway_figures(kit.store, kit.execution())))
+    assert "contradicted" not in lines
+    assert "asked for nothing: 1 max_tokens, 1 seed, 1 temperature, 1 top_p" in lines
 
 
 @pytest.mark.parametrize("token", ["wrong", "", "sk-xspec-" + "0" * 48])

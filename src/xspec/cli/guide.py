@@ -68,7 +68,7 @@ def _show(what: str, store_path: str) -> int:
             if key == "uncertainty" and not value:
                 continue
             if key != "uncertainty":
-                print(f"  {key}: {value}")
+                print(f"  {key}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}")
             else:
                 marked = sum(entry["marked"] for entry in value)
                 print(f"  uncertainty: {counted(len(value), 'step')} measured, {marked} of them marked")

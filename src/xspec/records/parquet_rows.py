@@ -130,7 +130,7 @@ class StintRows:
             **row,
             "started_at": microseconds(row["at"]),
             "changes": len(row["changes"]),
-            "contradicted": [change["field"] for change in row["changes"] if "asked" in change],
+            "contradicted": [change["field"] for change in row["changes"] if change.get("asked") is not None],
             "others": len(row["others"]),
         }
 

@@ -127,9 +127,9 @@ class Call:
     `by` says how its place was found: by `path` or `header`, which its caller set, else by the `order` of
     conversations. `asked_digest` names the body as it came, `tools` its tool schemas (a blob). `changes` has an entry
     for each field that was sent (or would have been, had the call not been refused) otherwise than asked, without
-    `asked` or `sent` where only one of the bodies had the field; `observed` are the fields that went out as they
-    came. `again`: the same body came before, and this is a `retry` of the harness's own (that call had failed, or
-    the caller says so) or a `repeat` (it was answered).
+    `asked` or `sent` where only one of the bodies had the field; `asked` null asks for nothing, too. `observed` are
+    the fields that went out as they came. `again`: the same body came before, and this is a `retry` of the harness's
+    own (that call had failed, or the caller says so) or a `repeat` (it was answered).
 
     `ended` is `answered`, `refused` (what was asked is none or contradicts the spec), `failed` (no usable reply),
     `stopped` (nor will there be one), `broken` (in the middle of a stream) or `gone` (the caller went away); `why`

@@ -130,8 +130,8 @@ def _add_call(found: GatewayFigures, row: Mapping[str, Any]) -> None:
     refused = row["ended"] == "refused"
     for change in row["changes"]:
         name = _field(change["field"])
-        if "asked" not in change:
-            found.filled[name] += not refused
+        if change.get("asked") is None:
+            found.filled[name] += "sent" in change and not refused
         else:
             found.changed[name][_way(change, refused)] += 1
             found.refused[name] += refused
@@ -169,7 +169,7 @@ def gateway_lines(found: GatewayFigures) -> Iterator[str]:
             + (f"; {counted(len(ways) - 1, 'other way')}" if len(ways) > 1 else "")
         )
     if found.filled.total():
-        yield f"filled in where the harness said nothing: {_counts(+found.filled)}"
+        yield f"filled in where the harness asked for nothing: {_counts(+found.filled)}"
     if found.drifted:
         yield f"{counted(found.drifted, 'reply')} drifted from what was pinned, and was passed on"
     if found.closed is None:

@@ -69,8 +69,8 @@ class Change:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the harness asked for something else, rather than for nothing."""
-        return self.asked is not ABSENT
+        """Whether the harness asked for something else, rather than for nothing: null is nothing, too."""
+        return self.asked is not ABSENT and self.asked is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,16 @@ class ForeignBody:
             elif not same(frozen, live[name]):
                 changes.append(Change(name, brief(live[name]), frozen))
         changes += [
-            Change(name, brief(live[name]) if name in SAMPLING else "(not shown)", ABSENT, name in SAMPLING)
-            for name in live
+            _left_out(name, value)
+            for name, value in live.items()
             if name not in fixed and name not in OBSERVED
         ]
         return changes
+
+
+def _left_out(name: str, value: Any) -> Change:
+    shown = name in SAMPLING or value is None
+    return Change(name, brief(value) if shown else "(not shown)", ABSENT, shown)
 
 
 def read_foreign(raw: bytes) -> tuple[dict[str, Any], bool]:
