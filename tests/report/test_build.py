@@ -1,11 +1,14 @@
 """Which executions become which arm, which arms stand together, and which figures are the arm's."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from xspec.errors import StoreError
 from xspec.report.build import build_report
+from xspec.report.html import report_html
+from xspec.report.json_form import report_data
 from xspec.report.model import Report
 
 AT = 1_800_000_000.0
@@ -112,6 +115,18 @@ def test_counts_reconcile_and_abandoned_work_costs(make: Any) -> None:
     assert trials.passed + trials.failed + trials.invalid + trials.missing == 2 * 3
     assert (execution.retry_count, execution.total_tokens) == (4, 4 * 1000 + 50)
     assert (execution.superseded, execution.abandoned_attempts) == (2, 3)
+
+
+def test_tokens_that_no_reply_counted_are_unknown_in_every_run_too(make: Any) -> None:
+    silent = {"prompt_tokens": 0, "completion_tokens": 0}
+    spec = make.spec()
+    trials = [make.trial(run, task, "pass", **silent) for run in range(2) for task in spec.benchmark.tasks]
+    record = replace(make.record(spec, ["+++"] * 2), trials=trials, replies=24, uncounted=24)
+    report = build_report([record])
+    assert report.groups[0].arms[0].chosen.total_tokens is None
+    (arm,) = report_data(report)["arms"]
+    assert [run["total_tokens"] for run in arm["runs"]] == [None, None]
+    assert ">unknown</td>" in report_html(report)
 
 
 def test_only_a_simulated_member_makes_an_arm_simulated(make: Any) -> None:

@@ -30,11 +30,11 @@ class LookAt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run of an arm. `pass_pct` is over its valid trials, None without any."""
+    """One run of an arm. `pass_pct` is over its valid trials, None without any; so are tokens that nobody counted."""
 
     run: int
     retry_count: int
-    total_tokens: int
+    total_tokens: int | None
     pass_pct: float | None
 
 
@@ -59,23 +59,31 @@ class RunReview:
     reason: Reason | None = None
 
 
-def review_runs(outcomes: ArrayLike, retry_counts: Sequence[int], total_tokens: Sequence[int]) -> RunReview:
-    """`outcomes` is a table of `OutcomeCode`, runs by tasks; the others have a number a run.
+def review_runs(
+    outcomes: ArrayLike, retry_counts: Sequence[int], total_tokens: Sequence[int] | None
+) -> RunReview:
+    """`outcomes` is a table of `OutcomeCode`, runs by tasks; the others have a number a run. No tokens: unknown.
 
     Raises ValueError when the lengths differ.
     """
     table = checked_table(outcomes, 1)
     passes, valid = (table == OutcomeCode.PASS), table >= OutcomeCode.FAIL
     figures = tuple(
-        RunFigures(run, int(retries), int(tokens), float(100 * won / had) if had else None)
+        RunFigures(run, int(retries), tokens, float(100 * won / had) if had else None)
         for run, (retries, tokens, won, had) in enumerate(
-            zip(retry_counts, total_tokens, passes.sum(axis=1), valid.sum(axis=1), strict=True)
+            zip(
+                retry_counts,
+                [None] * len(retry_counts) if total_tokens is None else map(int, total_tokens),
+                passes.sum(axis=1),
+                valid.sum(axis=1),
+                strict=True,
+            )
         )
     )
     if len(figures) < _MIN_RUNS:
         return RunReview(figures, (), Reason.FEW_RUNS)
     retries = [float(run.retry_count) for run in figures]
-    tokens = [float(run.total_tokens) for run in figures]
+    tokens = [float(run.total_tokens) for run in figures if run.total_tokens is not None]
     scored = [run for run in figures if run.pass_pct is not None]
     shares = [run.pass_pct for run in scored if run.pass_pct is not None]
     outliers = _outliers(
@@ -85,9 +93,9 @@ def review_runs(outcomes: ArrayLike, retry_counts: Sequence[int], total_tokens: 
         float(np.sqrt(max(np.median(retries), 1.0))),
         LookAt.ROUTE,
     )
-    outliers += _outliers(
-        "total_tokens", range(len(figures)), tokens, max(0.05 * float(np.median(tokens)), 1.0), LookAt.MODEL
-    )
+    if tokens:
+        chance = max(0.05 * float(np.median(tokens)), 1.0)
+        outliers += _outliers("total_tokens", range(len(figures)), tokens, chance, LookAt.MODEL)
     if len(shares) >= _MIN_RUNS:
         noise = _run_noise_pct(passes.sum(axis=0), valid.sum(axis=0))
         outliers += _outliers("pass_pct", [run.run for run in scored], shares, noise, LookAt.OUTCOMES)

@@ -44,7 +44,7 @@ def analyse_arm(chosen: ExecutionRecord, others: Sequence[ExecutionRecord]) -> A
         groups=_by_group(chosen, table, clusters),
         goals=_goals(chosen, table, clusters),
         noise=run_noise(table, spec.k),
-        review=review_runs(table, retries.tolist(), tokens.tolist()),
+        review=review_runs(table, retries.tolist(), None if chosen.tokens_unknown else tokens.tolist()),
         failures=failures(chosen.trials),
         reconciliation=_reconciled(chosen, table),
         divergence={}

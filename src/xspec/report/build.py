@@ -159,7 +159,7 @@ def _figures(record: ExecutionRecord) -> ExecutionFigures:
 
 def _tokens(record: ExecutionRecord) -> int | None:
     """Of all attempts; None if none of the replies said."""
-    if record.uncounted and record.uncounted == record.replies:
+    if record.tokens_unknown:
         return None
     in_trials = sum(trial.prompt_tokens + trial.completion_tokens for trial in record.trials)
     return record.tokens_outside_trials + in_trials

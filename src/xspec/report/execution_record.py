@@ -61,6 +61,11 @@ class ExecutionRecord:
     steps: ExecutionSteps | None = None
     guide: Mapping[str, Any] | None = None
 
+    @property
+    def tokens_unknown(self) -> bool:
+        """Whether there are replies, and none of them said how many tokens it took."""
+        return 0 < self.replies == self.uncounted
+
     def outcomes(self, *, drift_counts: bool = False) -> NDArray[np.int64]:
         """Outcome codes, runs by tasks in the spec's order.
 

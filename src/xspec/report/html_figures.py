@@ -169,7 +169,7 @@ def run_rows(group: Group) -> list[dict[str, Any]]:
     names = arm_names(group)
     runs = [run for arm in group.arms for run in arm.statistics.review.runs]
     most_retries = max((run.retry_count for run in runs), default=0) or 1
-    most_tokens = max((run.total_tokens for run in runs), default=0) or 1
+    most_tokens = max((run.total_tokens or 0 for run in runs), default=0) or 1
     rows = []
     for arm in group.arms:
         outliers = {(one.run, one.figure): one for one in arm.statistics.review.outliers}
@@ -178,7 +178,7 @@ def run_rows(group: Group) -> list[dict[str, Any]]:
                 "arm": names[arm.spec_id],
                 "run": run,
                 "retries_pct": 100 * run.retry_count / most_retries,
-                "tokens_pct": 100 * run.total_tokens / most_tokens,
+                "tokens_pct": 100 * (run.total_tokens or 0) / most_tokens,
                 "outliers": {figure: one for (at, figure), one in outliers.items() if at == run.run},
             }
             for run in arm.statistics.review.runs
