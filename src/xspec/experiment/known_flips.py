@@ -19,11 +19,14 @@ Step = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Marked steps against those where the model really flips. `silent` are true ones whose reply was empty."""
+    """Marked steps against those where the model really flips. `silent` are true ones whose reply was empty, `detours`
+    steps at which a run may read what it need not: runs part there too, but nothing flips.
+    """
 
     marked: frozenset[Step]
     true: frozenset[Step]
     silent: frozenset[Step]
+    detours: frozenset[Step] = frozenset()
 
     @property
     def precision(self) -> float | None:
@@ -44,9 +47,11 @@ class Found:
             f"SIMULATED MODEL, so the truth is known: {hits} of {len(self.marked)} marked steps are ones where it "
             f"flips ({precision}); of {len(self.true)} such steps {hits} are marked ({recall})"
         )
-        unseen = len(self.silent - self.marked)
+        unseen, aside = len(self.silent - self.marked), len((self.marked - self.true) & self.detours)
+        if unseen:
+            text += f"; at {unseen} the run gave up with an empty reply, which is not scored"
         return text + (
-            f"; at {unseen} the run gave up with an empty reply, which is not scored" if unseen else ""
+            f"; at {aside} of the others runs part by a detour, which changes nothing" if aside else ""
         )
 
 
@@ -68,26 +73,33 @@ def found_flips(
         row["id"]: row["instruction"] for row in store.json_blob(spec.benchmark.manifest)["tasks"]
     }
     player = Player(members[0].behaviour)
-    true, silent = set(), set()
+    true, silent, detours = set(), set(), set()
     for one in wanted:
         script = TaskScript.of(one.task, {**solutions[one.task], "instruction": instructions[one.task]})
         for step, place in enumerate(one.steps):
-            if _flips(player, script, one, place):
+            flips, detour = _varies(player, script, one, place)
+            if detour:
+                detours.add((one.run, one.task, step))
+            if flips:
                 true.add((one.run, one.task, step))
                 reply = one.messages[place]
                 if not reply.get("tool_calls") and not str(reply.get("content") or "").strip():
                     silent.add((one.run, one.task, step))
-    return Found(marked, frozenset(true), frozenset(silent))
+    return Found(marked, frozenset(true), frozenset(silent), frozenset(detours))
 
 
-def _flips(player: Player, script: TaskScript, one: Trajectory, place: int) -> bool:
-    """Whether the model, asked again at this place, would do now one thing and now another."""
+def _varies(player: Player, script: TaskScript, one: Trajectory, place: int) -> tuple[bool, bool]:
+    """Whether the model, asked again at this place, would now do one thing and now another: by a flip, by a detour."""
     before: list[Any] = list(one.messages[:place])
-    point, difficulty = progress_of(script, before).done, player.difficulty(script)
-    if point != difficulty.point or point >= script.points:
-        return False
+    progress, difficulty = progress_of(script, before), player.difficulty(script)
+    point = progress.done
+    if point >= script.points:
+        return False, False
     names = frozenset(tool["function"]["name"] for tool in one.tools)
     apis = frozenset(name for call in script.calls for name in call.names)
     coverage = coverage_of(str(one.messages[0]["content"]), names or apis)
+    detour = not progress.detoured and 0 < player.detour_chance(script, point, coverage) < 1
+    if point != difficulty.point:
+        return False, detour
     covered = coverage.covers(script.names_at(point))
-    return 0 < difficulty.flip_chance(covered, player.behaviour.guide_effect) < 1
+    return 0 < difficulty.flip_chance(covered, player.behaviour.guide_effect) < 1, detour
