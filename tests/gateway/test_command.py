@@ -214,30 +214,6 @@ def test_a_killed_gateway_owns_up_to_what_it_sent(kit: Any, here: Here) -> None:
     assert "it was not closed in order" in " ".join(shown.split())
 
 
-def test_what_a_killed_gateway_ran_ends_with_it(kit: Any) -> None:
-    """The command, deaf to requests to end, and what it started."""
-    program = """
-        import os, signal, subprocess, sys, time
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        print(os.getpid(), child.pid, flush=True)
-        time.sleep(600)
-    """
-    with upstream(kit, lambda n, asked: kit.Reply()) as server, kit.program(program) as command:
-        process = start(kit, server.port, command)
-        assert process.stdout is not None
-        started = [psutil.Process(int(pid)) for pid in process.stdout.readline().split()]
-        keepers = [p for p in psutil.Process(process.pid).children() if p not in started]
-        process.kill()
-        process.wait(DEADLINE_S)
-        _, alive = psutil.wait_procs([*started, *keepers], timeout=20)
-        for left in alive:
-            left.kill()
-        assert alive == []
-        assert len(keepers) == 1
-        process.communicate()
-
-
 def test_a_command_that_is_killed_and_an_upstream_that_dies(kit: Any, here: Here) -> None:
     killed = ["sh", "-c", "kill -9 $$"]
     with upstream(kit, lambda n, asked: kit.Reply()) as server:

@@ -6,7 +6,7 @@ from typing import Any
 
 from xspec.experiment.gateway_spec import behind_gateway
 from xspec.experiment.generate_guide import Analysed, sampling_spec
-from xspec.experiment.generation_price import price_of
+from xspec.experiment.generation_price import Price, price_of
 from xspec.experiment.guide_making import merged_rules
 from xspec.experiment.shared_samples import ANSWERED, shared_samples
 from xspec.experiment.trajectories import Message, Trajectory
@@ -147,3 +147,11 @@ def test_rules_made_from_protected_tasks_are_left_out_of_artifacts(
     assert shown["own"] == ["Be careful."]
     assert "Call this." not in str(shown["mined"])
     assert shown["mined"].startswith("left out")
+
+
+def test_samples_that_are_asked_for_one_by_one_are_five_a_step() -> None:
+    price = Price(2, 3, 90, 2, 100, 100)
+    assert (
+        "90 samples of 3 steps (3 calls where the provider gives several choices at once, else 15)"
+        in price.text()
+    )

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from xspec.records.executions import ExecutionFolder
 from xspec.records.journal import Journal
-from xspec.records.rows import AttemptEnded, AttemptStarted, Call, Closed, Outcome, Step, Trial
+from xspec.records.rows import AttemptEnded, AttemptStarted, Outcome, Step, Trial
 from xspec.spec.canonical import canonical_bytes
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
@@ -78,46 +77,6 @@ class Maker:
         if torn:
             with folder.journal_path(number).open("ab") as file:
                 file.write(torn)
-
-    def gateway(self, end: Any) -> ExecutionFolder:
-        """An execution of two calls, the second the harness's own retry; `end` as in its last row, None if killed."""
-        spec = self.spec(agent={"kind": "gateway", "version": 1, "enforce": "fill"})
-        folder = ExecutionFolder.create(self.store, spec.id, None, ["gateway"])
-        folder.lock_path(1).write_text(json.dumps({"stint": 1, "must_match": {}, "served": {}}))
-        with Journal(folder.journal_path(1)) as journal:
-            for call, attempts in enumerate((2, 1)):
-                for attempt in range(attempts):
-                    failed = attempt < attempts - 1
-                    journal.append(replace(_started(0, TASKS[0], 0, attempt), call=call))
-                    journal.append(replace(_ended(0, TASKS[0], 0, attempt, BEGAN + 1, failed), call=call))
-                journal.append(_call(call, "retry" if call else None))
-            if end is not None:
-                journal.append(Closed(at=BEGAN + 60, ended=end, code=None))
-        return folder
-
-
-def _call(call: int, again: Any) -> Call:
-    return Call(
-        run=0,
-        task=TASKS[0],
-        take=0,
-        step=0,
-        call=call,
-        at=BEGAN,
-        by="path",
-        endpoint="chat_completions",
-        streamed=False,
-        asked_digest="sha256:0",
-        bytes=100,
-        tools=None,
-        changes=[{"field": "temperature", "asked": 1, "sent": 0}, {"field": "seed", "sent": 42}],
-        observed=["messages"],
-        again=again,
-        ended="answered",
-        status=200,
-        why=None,
-        latency_s=0.5,
-    )
 
 
 def _started(run: int, task: str, take: int, attempt: int = 0, at: float = BEGAN) -> AttemptStarted:

@@ -18,15 +18,6 @@ RUN_TRACKING_PROCESS = project.run_tracking_process
 KILLER = Path(__file__).with_name("kill_everywhere.py")
 
 
-GATEWAY_ENDS = {
-    "done": "FINISHED",
-    "failed": "FAILED",
-    "stopped": "FAILED",
-    "interrupted": "KILLED",
-    None: "KILLED",
-}
-
-
 def name_of(folder: Any, arm: str = "baseline") -> str:
     return f"{arm} {folder.info.spec_id[:9]}"
 
@@ -64,28 +55,6 @@ def test_an_execution_is_a_run_with_a_nested_run_for_each_run(maker: Any, databa
     assert params["k"] == "2"
     assert params["sampling.temperature"] == "0"
     assert params["benchmark.tasks"] == "banking.user_task_0, slack.user_task_1"
-
-
-@pytest.mark.parametrize(("end", "status"), GATEWAY_ENDS.items(), ids=str)
-def test_a_gateway_is_one_run_with_its_calls(maker: Any, database: Any, end: str | None, status: str) -> None:
-    folder = maker.gateway(end)
-    assert project_all(maker.store) == 1
-    name = f"gateway route=fixed {folder.info.spec_id[:9]}"
-    assert database.statuses() == {name: status}, "it has no trials, so no nested runs"
-    figures = database.metrics_of(name)
-    assert (figures["calls"], figures["attempts"], figures["retry_count"], figures["harness_retries"]) == (
-        2,
-        3,
-        1,
-        1,
-    )
-    assert (figures["total_tokens"], figures["unreturned_attempts"]) == (220, 0)
-    assert not {"abandoned_attempts", "trials_missing"} & figures.keys()
-    note = database.tags_of(name)["mlflow.note.content"]
-    assert "2 calls, 2 of them answered" in note
-    assert "reproduce" not in note
-    assert ("not closed in order" in note) == (end is None)
-    assert project_all(maker.store) == 0
 
 
 def test_protected_texts_become_artifacts_only_when_asked_for(maker: Any, database: Any) -> None:

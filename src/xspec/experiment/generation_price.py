@@ -10,10 +10,13 @@ from xspec.guides.altk_method import MAX_STEPS, Generation
 WRITING_PROMPT, WRITING_REPLY = 1_500, 800
 """Tokens of the library's own prompt, and of a set of guidelines: what they usually come to."""
 
+SINGLE = 5
+"""Samples of a step that the library asks for one by one, at most, where a provider ignores `n`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`samples` replies are asked for in `sampled_steps` requests, or in one each where a provider ignores `n`."""
+    """`samples` replies are asked for in `sampled_steps` requests, or fewer one by one where a provider ignores `n`."""
 
     trajectories: int
     sampled_steps: int
@@ -29,7 +32,7 @@ class Price:
             parts.append(
                 f"{counted(self.samples, 'sample')} of {counted(self.sampled_steps, 'step')} "
                 f"({counted(self.sampled_steps, 'call')} where the "
-                f"provider gives several choices at once, else {self.samples:,})"
+                f"provider gives several choices at once, else {min(self.samples, SINGLE * self.sampled_steps):,})"
             )
         parts.append(f"up to {counted(self.writing_calls, 'call')} to write rules")
         tokens = f"about {self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens"
