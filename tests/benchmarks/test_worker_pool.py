@@ -87,6 +87,47 @@ def test_worlds_are_acted_in_and_judged_and_members_are_reused() -> None:
     play(scenario)
 
 
+def test_what_only_worlds_need_is_loaded_once_when_one_is_wanted() -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        assert (await pool.describe())["warmed"] == 0
+        assert len(await pool.solutions()) == 2
+        said = await asyncio.gather(*(in_world(pool, n) for n in range(4)))
+        (only,) = set(said)
+        warmed, zygote = only.split(" in ")
+        assert warmed == f"[{zygote}]", "not once, in the zygote"
+
+    async def in_world(pool: WorkerPool, n: int) -> str:
+        async with pool.world(f"tiny.{n}", 0, open_timeout_s=5) as world:
+            return str((await world.act(call("any"), 5))["content"])
+
+    play(scenario, tiny(version="warms"))
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "told"),
+    [
+        ("warms badly", SpecError, "^the data lack a task$"),
+        (
+            "warms never",
+            WorkerError,
+            "^the benchmark could not be loaded: RuntimeError: the engine is broken$",
+        ),
+    ],
+)
+def test_without_what_worlds_need_the_benchmark_still_describes_itself(
+    version: str, error: type[Exception], told: str
+) -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        with pytest.raises(error, match=told):
+            await pool.warm()
+        with pytest.raises(error, match=told):
+            async with pool.world("tiny.0", 0, open_timeout_s=5):
+                pass
+        assert (await pool.describe())["benchmark"] == "tiny"
+
+    play(scenario, tiny(version=version))
+
+
 def test_no_more_worlds_are_open_than_there_are_members() -> None:
     async def scenario(pool: WorkerPool) -> None:
         now, most, members, full = 0, 0, set(), asyncio.Event()

@@ -20,6 +20,8 @@ def make(version: str, split: str, settings: dict[str, Any]) -> "Tiny":
         os._exit(3)
     if version == "stuck":
         time.sleep(3600)
+    if version.startswith("warms"):
+        return Warmed(version)
     if version != "1":
         raise BadInput(f"tiny has no version {version!r}; it has 1")
     return Tiny()
@@ -83,3 +85,25 @@ class Tiny:
         if task == "tiny.2":
             return None
         return {"calls": [{"name": "add", "arguments": {"amount": 3}}], "answer": "", "commit": 0}
+
+
+class Warmed(Tiny):
+    """Says of its worlds how often it was warmed, and by which process. Its version says how that goes wrong."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__()
+        self.version = version
+        self.warmed: list[int] = []
+
+    def warm(self) -> None:
+        if self.version == "warms badly":
+            raise BadInput("the data lack a task")
+        if self.version == "warms never":
+            raise RuntimeError("the engine is broken")
+        self.warmed.append(os.getpid())
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "warmed": len(self.warmed)}
+
+    def act(self, action: dict[str, Any]) -> dict[str, Any]:
+        return {"content": f"{self.warmed} in {os.getppid()}", "error": False}

@@ -54,15 +54,19 @@ def make(version: str, split: str, settings: Mapping[str, Any]) -> "AppWorld":
 
 
 class AppWorld:
-    """The tasks of one split, and the engine, in which one world has been opened and closed."""
+    """The tasks of one split, and once it is warm the engine, in which one world has been opened and closed."""
 
     def __init__(self, data: AppWorldData, split: str, tasks: list[str], settings: Mapping[str, Any]) -> None:
         self._data = data
         self._split = split
         self._tasks = tasks
         self._memory_mb = settings["memory_mb"]
-        self._engine = Engine({name: settings[name] for name in _WORLD}, tasks[0])
+        self._parameters = {name: settings[name] for name in _WORLD}
+        self._engine: Engine | None = None
         self._world: EngineWorld | None = None
+
+    def warm(self) -> None:
+        self._engine = Engine(self._parameters, self._tasks[0])
 
     def describe(self) -> Manifest:
         return {
@@ -86,6 +90,7 @@ class AppWorld:
         return Needs(tuple(map(str, read)), (folder,), self._memory_mb)
 
     def open(self, task: str, run: int, folder: str) -> None:
+        assert self._engine is not None, "the engine is not warm"
         self._world = self._engine.open(task, folder)
 
     def act(self, action: Mapping[str, Any]) -> Observation:
@@ -97,6 +102,7 @@ class AppWorld:
 
     def judge(self, task: str, folder: str, answer: str) -> Verdict:
         """The answer has no say: the world's supervisor was given one, or was not."""
+        assert self._engine is not None, "the engine is not warm"
         return self._engine.judge(task, folder)
 
     def close(self) -> None:

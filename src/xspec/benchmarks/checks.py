@@ -21,6 +21,7 @@ class TaskCheck:
 
 async def check_tasks(pool: WorkerPool) -> list[TaskCheck]:
     """Checks every task of the pool's manifest, as many at once as the pool has members."""
+    await pool.warm()
     manifest, solutions = await pool.describe(), await pool.solutions()
     tasks = [entry["id"] for entry in manifest["tasks"]]
     return list(await asyncio.gather(*(_check(pool, task, solutions.get(task)) for task in tasks)))

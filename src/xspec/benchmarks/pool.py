@@ -167,7 +167,7 @@ class WorkerPool:
         if folder is not None:
             message["folder"] = str(folder)
         while True:
-            zygote = await self._running_zygote()
+            zygote = await self.warm()
             reused = self._idle_member(zygote)
             link = reused or await zygote.fork()
             try:
@@ -215,6 +215,12 @@ class WorkerPool:
         finally:
             self._open.discard(link)
             zygote.discard(link)
+
+    async def warm(self) -> ZygoteProcess:
+        """Has all loaded that worlds need, else the first one waits for it. Raises as entering does."""
+        zygote = await self._running_zygote()
+        await zygote.warm()
+        return zygote
 
     async def _running_zygote(self) -> ZygoteProcess:
         """The zygote, started if there is none or if it has died."""

@@ -20,7 +20,7 @@ An answer without `ok` has `error`, one line, and `input: true` where the user's
 """
 
 from collections.abc import Mapping
-from typing import Any, NotRequired, Protocol, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from xspec.benchmarks.confinement import Needs
 
@@ -114,6 +114,14 @@ class Benchmark(Protocol):
         """Lets go of the world."""
 
     def solution(self, task: str) -> Solution | None: ...
+
+
+@runtime_checkable
+class WarmedBenchmark(Protocol):
+    """One whose worlds need much that its manifest and its solutions do not: that is loaded when a world is wanted."""
+
+    def warm(self) -> None:
+        """Loads what worlds share. Called once, before a member that opens or judges one is forked."""
 
 
 class CodeBenchmark(Protocol):

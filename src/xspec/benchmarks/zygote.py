@@ -3,6 +3,7 @@
 It answers on the control socket, one frame a request:
 
     {"version", "split", "settings"}     first of all: load the benchmark  ->  {"ready": pid, "confinement": "…"}
+    {"warm": n}                          load what worlds need             ->  {"warmed": n} or with a failure
     {"fork": n} with a socket attached   fork member n on that socket      ->  {"forked": n}
     {"kill": n}                          end member n, if it still lives   ->  {"ended": n, "status": "…"}
 
@@ -19,15 +20,15 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from xspec.benchmarks import frames, member
 from xspec.benchmarks.confinement import enforced
-from xspec.benchmarks.protocol import BadInput, Benchmark
+from xspec.benchmarks.protocol import BadInput, Benchmark, WarmedBenchmark
 
 OBSERVATION_CHARS = 50_000
 """Default of the setting `observation_chars`: longer observations are trimmed to this many characters."""
@@ -37,29 +38,52 @@ _WATCH_S = 0.5
 
 def serve(control: socket.socket, module: Path) -> None:
     """Loads the benchmark and serves the control socket until it closes."""
+    with _loading(control):
+        request = frames.read_frame(control)
+        if request is None:
+            return
+        try:
+            settings = dict(request["settings"])
+            limit = _observation_chars(settings)
+            benchmark = _load(module, request["version"], request["split"], settings)
+            _require_one_thread()
+        except Exception as error:
+            traceback.print_exc()
+            frames.write_frame(control, member.failure(error))
+            return
+    frames.write_frame(control, {"ready": os.getpid(), "confinement": enforced()})
+    _serve_requests(control, benchmark, limit)
+
+
+@contextmanager
+def _loading(control: socket.socket) -> Iterator[None]:
+    """While this process loads what it will keep, the collector would look through all of it many times in vain.
+
+    Afterwards what is loaded stays shared with the members: the collector must not write into those pages.
+    """
     _end_with_parent(control, watch=True)
-    request = frames.read_frame(control)
-    if request is None:
-        return
-    try:
-        settings = dict(request["settings"])
-        limit = _observation_chars(settings)
-        benchmark = _load(module, request["version"], request["split"], settings)
-        _require_one_thread()
-    except Exception as error:
-        traceback.print_exc()
-        frames.write_frame(control, member.failure(error))
-        return
-    _end_with_parent(control, watch=False)
-    # What is loaded stays shared with the members: the collector must not write into those pages after a
-    # fork.
+    gc.disable()
+    yield
     gc.collect()
     gc.freeze()
-    frames.write_frame(control, {"ready": os.getpid(), "confinement": enforced()})
-    _serve_forks(control, benchmark, limit)
+    gc.enable()
+    _end_with_parent(control, watch=False)
 
 
-def _serve_forks(control: socket.socket, benchmark: Benchmark, limit: int) -> None:
+def _warm(control: socket.socket, benchmark: Benchmark) -> frames.Message:
+    """Has the benchmark load what its worlds need. The failure if it could not."""
+    if isinstance(benchmark, WarmedBenchmark):
+        with _loading(control):
+            try:
+                benchmark.warm()
+                _require_one_thread()
+            except Exception as error:
+                traceback.print_exc()
+                return member.failure(error)
+    return {}
+
+
+def _serve_requests(control: socket.socket, benchmark: Benchmark, limit: int) -> None:
     pids: dict[int, int] = {}
     try:
         while (received := _read_request(control)) is not None:
@@ -68,6 +92,8 @@ def _serve_forks(control: socket.socket, benchmark: Benchmark, limit: int) -> No
                 number = request["fork"]
                 pids[number] = _fork(control, fds[0], benchmark, limit)
                 frames.write_frame(control, {"forked": number})
+            elif "warm" in request:
+                frames.write_frame(control, {"warmed": request["warm"], **_warm(control, benchmark)})
             else:
                 number = request["kill"]
                 frames.write_frame(control, {"ended": number, "status": _end(pids.pop(number))})

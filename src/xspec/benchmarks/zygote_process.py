@@ -16,6 +16,7 @@ from xspec.errors import SpecError, WorkerError, WorkerHung, ZygoteDied
 START_TIMEOUT_S = 180.0
 FORK_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 5.0
+_REPLIES = ("warmed", "forked", "ended")
 _TAIL_BYTES = 65_536
 
 _WORKER = Path(__file__).resolve().with_name("worker.py")
@@ -77,6 +78,7 @@ class ZygoteProcess:
         self._replies: dict[tuple[str, int], asyncio.Future[frames.Message]] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._dispatcher: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(cls, launch: Launch, settings: Mapping[str, Any], log: Path | None) -> "ZygoteProcess":
@@ -128,15 +130,31 @@ class ZygoteProcess:
         if answer is None:
             raise WorkerError(f"the worker ended while it loaded the benchmark{self._said()}")
         if "error" in answer:
-            if answer["input"]:
-                raise SpecError(answer["error"])
-            raise WorkerError(f"the benchmark could not be loaded: {answer['error']}")
+            raise _not_loaded(answer)
         self.confinement = answer["confinement"]
         self._dispatcher = asyncio.create_task(self._dispatch(reader))
 
     @property
     def alive(self) -> bool:
         return self._dispatcher is not None and not self._dispatcher.done()
+
+    async def warm(self) -> None:
+        """Has the benchmark load what its worlds need, which takes time once. Raises as `start` does; ZygoteDied."""
+        if self._warming is None:
+            self._warming = asyncio.create_task(self._warm())
+            self._warming.add_done_callback(_retrieved)
+        await asyncio.shield(self._warming)
+
+    async def _warm(self) -> None:
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                answer = await self._request("warm", 0, "warmed")
+        except TimeoutError:
+            raise WorkerHung(
+                f"the benchmark did not load within {START_TIMEOUT_S:g} s{self._said()}"
+            ) from None
+        if "error" in answer:
+            raise _not_loaded(answer)
 
     async def fork(self) -> MemberLink:
         """A fresh member. Raises ZygoteDied if the zygote is gone."""
@@ -230,7 +248,7 @@ class ZygoteProcess:
         """Gives each answer to whoever waits for it; when the zygote ends, tells them all."""
         try:
             while (answer := await frames.receive(reader)) is not None:
-                kind = "forked" if "forked" in answer else "ended"
+                kind = next(kind for kind in _REPLIES if kind in answer)
                 future = self._replies.pop((kind, answer[kind]))
                 if not future.done():
                     future.set_result(answer)
@@ -255,7 +273,13 @@ class ZygoteProcess:
         return f": {telling[-1].strip()}" if telling else ""
 
 
-def _retrieved(future: "asyncio.Future[frames.Message]") -> None:
+def _not_loaded(answer: frames.Message) -> SpecError | WorkerError:
+    if answer["input"]:
+        return SpecError(answer["error"])
+    return WorkerError(f"the benchmark could not be loaded: {answer['error']}")
+
+
+def _retrieved(future: "asyncio.Future[Any]") -> None:
     """Marks an exception as seen: who discards a member need not care how that went."""
     if not future.cancelled():
         future.exception()

@@ -68,6 +68,7 @@ async def _replay_all(store: Store, folder: ExecutionFolder, trials: Sequence[Tr
         benchmark.kind, benchmark.version, benchmark.split, settings, members=members, log=None
     ) as pool:
         check_manifest(store, benchmark, await pool.describe())
+        await pool.warm()
         replayer = Replayer(store, folder, spec, pool)
         waiting = asyncio.Semaphore(members)
 

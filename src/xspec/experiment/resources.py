@@ -47,6 +47,8 @@ class Resources:
             for execution in self._executions:
                 if self._needs_worker(execution.spec):
                     await self._open_pool(execution.spec.benchmark)
+                if self._opens_worlds(execution.spec):
+                    await self.pool(execution.spec).warm()
             specs = [execution.spec for execution in self._executions]
             await self._servers.start(
                 specs, self._store, lambda spec: self.pool(spec) if self._needs_worker(spec) else None
@@ -118,9 +120,13 @@ class Resources:
         self._pools[key] = pool
         self._packages[key] = {**manifest["package"], **pool.surroundings()}
 
+    @staticmethod
+    def _opens_worlds(spec: ExperimentSpec) -> bool:
+        return spec.agent.kind != "gateway"
+
     def _needs_worker(self, spec: ExperimentSpec) -> bool:
         """Whether worlds are opened, or a simulated model has to be told solutions that the store does not have."""
-        if spec.agent.kind != "gateway":
+        if self._opens_worlds(spec):
             return True
         simulated = any(member.kind == "rehearsal" for member in spec.route.members)
         known = spec.benchmark.kind == EXTERNAL or kept_solutions(spec.benchmark, self._store) is not None
