@@ -88,23 +88,27 @@ class AgentDojo:
         self._world = self._fresh(task)
 
     def act(self, action: Mapping[str, Any]) -> Observation:
-        """Carries out a tool call as AgentDojo's ToolsExecutor does, and words failures as it does."""
+        result, error = self._run(action)
+        if error is not None:
+            return {"content": error, "error": True}
+        return {"content": self._tool_execution.tool_result_to_str(result), "error": False}
+
+    def _run(self, action: Mapping[str, Any]) -> tuple[Any, str | None]:
+        """Carries out a tool call as AgentDojo's ToolsExecutor does: the result, or a failure worded as it does."""
         world = self._opened()
         name, arguments = action.get("name"), action.get("arguments")
         if not isinstance(name, str) or not isinstance(arguments, dict):
-            return {"content": "a call needs a tool name and an object of arguments", "error": True}
+            return None, "a call needs a tool name and an object of arguments"
         call = self._call(function=name, args=arguments)
         world.calls.append(call)
         runtime = self._runtimes[world.suite]
         if name not in runtime.functions:
-            return {"content": f"Invalid tool {name} provided.", "error": True}
+            return None, f"Invalid tool {name} provided."
         for key, value in call.args.items():
             if isinstance(value, str) and self._tool_execution.is_string_list(value):
                 call.args[key] = literal_eval(value)
-        result, error = runtime.run_function(world.now, name, call.args)
-        if error is not None:
-            return {"content": error, "error": True}
-        return {"content": self._tool_execution.tool_result_to_str(result), "error": False}
+        found: tuple[Any, str | None] = runtime.run_function(world.now, name, call.args)
+        return found
 
     def judge(self, answer: str) -> Verdict:
         """AgentDojo's own verdict. Some of its checks look up an entry that the agent may have removed, and
@@ -133,7 +137,8 @@ class AgentDojo:
             gave_up = gave_up or self._judged_aside("")
             if not gave_up:
                 commit = index
-            if self.act(call)["error"]:
+            _, error = self._run(call)
+            if error is not None:
                 return None
         if not calls and not self._judged_aside(""):
             commit = 0

@@ -94,8 +94,8 @@ def _carry_out(request: frames.Message, benchmark: Benchmark, limit: int) -> Any
     if verb == "describe":
         return benchmark.describe()
     if verb == "solutions":
-        tasks = [entry["id"] for entry in benchmark.describe()["tasks"]]
-        return {task: found for task in tasks if (found := benchmark.solution(task)) is not None}
+        found = {task: benchmark.solution(task) for task in request["tasks"]}
+        return {task: solution for task, solution in found.items() if solution is not None}
     raise ValueError(f"unknown verb {verb!r}")
 
 

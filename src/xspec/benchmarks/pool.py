@@ -128,7 +128,8 @@ class WorkerPool:
 
     async def solutions(self) -> dict[str, dict[str, Any]]:
         """Task id -> Solution, for all tasks that have a known one. Takes seconds."""
-        return dict(await self._ask_once({"verb": "solutions"}, SOLUTIONS_TIMEOUT_S))
+        tasks = [entry["id"] for entry in (await self.describe())["tasks"]]
+        return dict(await self._ask_once({"verb": "solutions", "tasks": tasks}, SOLUTIONS_TIMEOUT_S))
 
     @asynccontextmanager
     async def world(

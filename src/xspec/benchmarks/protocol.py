@@ -7,7 +7,7 @@ the few files of this folder that import nothing else (this one among them).
 Requests to a member, and the `ok` of its answers:
 
     {"verb": "describe"}                        the task manifest
-    {"verb": "solutions"}                       task -> Solution, for the tasks that have one
+    {"verb": "solutions", "tasks": […]}         task -> Solution, for those that have one
     {"verb": "open", "task": …, "run": …}       null
     {"verb": "act", "action": …}                Observation
     {"verb": "judge", "answer": …}              Verdict

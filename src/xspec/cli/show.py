@@ -8,7 +8,6 @@ from xspec.cli.parser import VerbParser
 from xspec.cli.stored_or_composed import spec_named
 from xspec.counted import counted
 from xspec.errors import UserError
-from xspec.experiment.arm_execution import trial_inputs
 from xspec.guides.scope import guide_scope
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
@@ -39,6 +38,8 @@ def _messages(store: Store, spec: ExperimentSpec, task: str) -> int:
     """System message and instruction as they are sent, guide and all."""
     if task not in spec.benchmark.tasks:
         raise UserError(f"{task!r} is none of the {counted(len(spec.benchmark.tasks), 'task')} of {spec.id}")
+    from xspec.experiment.arm_execution import trial_inputs  # with it comes the route: a second of imports
+
     given = trial_inputs(store, spec)[task]
     print(f"[system]\n{given.system}\n\n[user]\n{given.instruction}")
     return 0
