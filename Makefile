@@ -22,7 +22,7 @@ test: style
 	@$(MAKE) --no-print-directory --jobs=2 types suite
 
 suite: $(STAMP)
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: lint
 	@$(PY) -m pytest -q tests/spec tests/route tests/records tests/guides tests/agents

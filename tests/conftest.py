@@ -1,5 +1,6 @@
 """Fixtures that several rooms' tests share."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -25,11 +26,14 @@ from xspec.spec.store import Store
 os.environ["XSPEC_MLFLOW"] = "later"  # three seconds a command; tests of tracking ask for it themselves
 
 
-LONG_ROOMS = (
-    *("appworld", "guides", "gateway", "sweep", "tracking", "docs", "experiment", "local"),
-    *("security", "cli", "benchmarks", "stress", "replay"),
+LONG = (
+    *("appworld/test_end_to_end.py", "guides/test_altk_loop.py", "sweep", "docs", "appworld", "experiment"),
+    *("gateway", "tracking", "local", "security", "cli", "benchmarks", "stress", "replay"),
 )
-"""Rooms with long files, which begin first: what is short then fills both processes to the end."""
+"""Rooms and files that take long, which begin first: what is short then fills all processes to the end.
+
+The first two each make an environment, for which the other files that want it would otherwise wait.
+"""
 
 
 def spec_plain() -> dict[str, Any]:
@@ -100,10 +104,38 @@ def spec(plain: dict[str, Any]) -> ExperimentSpec:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long rooms first; within a room, and among the others, the order stays."""
+    """What takes long first; within a room, and among the others, the order stays."""
     here = Path(__file__).parent
-    rank = {room: place for place, room in enumerate(LONG_ROOMS)}
-    items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(rank)))
+    rank = {name: place for place, name in enumerate(LONG)}
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(here)
+        return min(rank.get(name, len(rank)) for name in (path.as_posix(), path.parts[0]))
+
+    items.sort(key=place)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """The folder of a name, made by the first process of the session that wants it; the others wait for it.
+
+    Tests share it: they may read it and nothing else.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # each worker has a folder of its own in it
+
+    def made(name: str, make: Callable[[Path], None]) -> Path:
+        folder = shared / name
+        with (shared / f"{name}.lock").open("w") as file:  # the lock goes with its process
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not folder.exists():
+                making = shared / f"{name}.making"
+                make(making)
+                making.rename(folder)
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,9 @@
 """AppWorld's environment, and a root with own tasks: made once a test session and shared by its processes."""
 
-import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,29 +32,13 @@ def appworld_run(appworld_environment: Path) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def appworld_root(appworld_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for APPWORLD_ROOT: twelve own tasks (split test_normal), four scenarios, difficulty 1 to 3.
+def appworld_root(appworld_environment: Path, made_once: Callable[..., Path]) -> Path:
+    """A folder for APPWORLD_ROOT: twelve own tasks (split test_normal), four scenarios, difficulty 1 to 3."""
 
-    Tests share it: they may read it and nothing else.
-    """
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent  # each worker has a folder of its own in it
-    root = shared / "appworld-root"
-    with locked(root.with_suffix(".lock")):
-        if not root.exists():
-            making = root.with_suffix(".making")
-            run_in(appworld_environment, [str(BUILDER), str(making)])
-            making.rename(root)
-    return root
+    def make(folder: Path) -> None:
+        run_in(appworld_environment, [str(BUILDER), str(folder)])
 
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lets one process in at a time; the lock goes with its process."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    return made_once("appworld-root", make)
 
 
 def run_in(python: Path, arguments: list[str], stdin: str = "", **variables: str) -> str:

@@ -368,17 +368,19 @@ def _lab_is_known() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def warm_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warm_store(made_once: Callable[..., Path]) -> Path:
     """A store that has asked both benchmarks what they hold, and has executed nothing."""
-    root = tmp_path_factory.mktemp("warm")
-    lab = Laboratory(root, root / "store")
-    for overrides in (LAB_OVERRIDES, ()):
-        finished = lab.here("k=1", "benchmark.limit=1", *overrides, *faults())
-        assert finished.code == 0, finished.err
-    for name in ("executions", "specs"):
-        shutil.rmtree(root / "store" / name)
-        (root / "store" / name).mkdir()
-    return root / "store"
+
+    def make(root: Path) -> None:
+        lab = Laboratory(root, root / "store")
+        for overrides in (LAB_OVERRIDES, ()):
+            finished = lab.here("k=1", "benchmark.limit=1", *overrides, *faults())
+            assert finished.code == 0, finished.err
+        for name in ("executions", "specs"):
+            shutil.rmtree(root / "store" / name)
+            (root / "store" / name).mkdir()
+
+    return made_once("warm", make) / "store"
 
 
 @pytest.fixture
