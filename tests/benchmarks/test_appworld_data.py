@@ -1,5 +1,6 @@
 """AppWorld's data: what is missing, half copied or of another version is one line; digests see changes."""
 
+import importlib.metadata
 import json
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pytest
 from xspec.__main__ import main
 from xspec.benchmarks import BENCHMARKS, appworld, package_fingerprint
 from xspec.benchmarks.appworld_data import AppWorldData
-from xspec.benchmarks.protocol import BadInput
+from xspec.benchmarks.protocol import BadInput, WarmedBenchmark
 
 PERSON = {"first_name": "Ada", "last_name": "Stone", "email": "ada@example.com", "phone_number": "5550000"}
 SETTINGS = {
@@ -136,6 +137,18 @@ def test_the_known_solution_is_read_where_there_is_one(root: Path) -> None:
     write(root / "data/tasks/scene_1/ground_truth/xspec_solution.json", json.dumps(known))
     solution = data(root).solution("scene_1")
     assert solution == {"calls": [{"code": "1"}], "answer": "", "commit": 0, "give_up": {"code": "2"}}
+
+
+def test_only_worlds_need_the_engine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here it is not installed, and still the manifest and the solutions can be asked for."""
+    monkeypatch.setenv("APPWORLD_ROOT", str(root))
+    monkeypatch.setattr(importlib.metadata, "version", lambda package: "0.1.3")
+    benchmark = appworld.make("0.1.0", "dev", SETTINGS)
+    assert [row["id"] for row in benchmark.describe()["tasks"]] == ["scene_1", "scene_2"]
+    assert benchmark.solution("scene_1") is None
+    assert isinstance(benchmark, WarmedBenchmark)
+    with pytest.raises(ImportError, match="appworld"):
+        benchmark.warm()
 
 
 def test_changed_data_are_asked_for_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
