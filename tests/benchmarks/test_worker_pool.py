@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from xspec.benchmarks import BENCHMARKS, Launch, frames, package_fingerprint
+from xspec.benchmarks import BENCHMARKS, Launch, frames, package_fingerprint, zygote_process
 from xspec.benchmarks.pool import WorkerPool, World
 from xspec.errors import SpecError, WorkerDied, WorkerError, WorkerHung, ZygoteDied
 
@@ -126,6 +126,19 @@ def test_without_what_worlds_need_the_benchmark_still_describes_itself(
         assert (await pool.describe())["benchmark"] == "tiny"
 
     play(scenario, tiny(version=version))
+
+
+def test_one_that_hangs_while_it_loads_what_worlds_need_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        (hanging,) = psutil.Process().children()
+        with monkeypatch.context() as patch:
+            patch.setattr(zygote_process, "START_TIMEOUT_S", 0.1)
+            with pytest.raises(WorkerHung, match=r"did not load within 0\.1 s"):
+                await pool.warm()
+        assert (await pool.describe())["benchmark"] == "tiny"
+        assert gone(hanging.pid)
+
+    play(scenario, tiny(version="warms slowly"))
 
 
 def test_no_more_worlds_are_open_than_there_are_members() -> None:

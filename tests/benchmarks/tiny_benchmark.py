@@ -98,6 +98,8 @@ class Warmed(Tiny):
     def warm(self) -> None:
         if self.version == "warms badly":
             raise BadInput("the data lack a task")
+        if self.version == "warms slowly":
+            time.sleep(3600)
         if self.version == "warms never":
             raise RuntimeError("the engine is broken")
         self.warmed.append(os.getpid())

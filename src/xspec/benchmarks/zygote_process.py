@@ -122,9 +122,7 @@ class ZygoteProcess:
                 await frames.send(self._writer, dict(settings))
                 answer = await frames.receive(reader)
         except TimeoutError:
-            raise WorkerHung(
-                f"the benchmark did not load within {START_TIMEOUT_S:g} s{self._said()}"
-            ) from None
+            raise self._hung() from None
         except (ConnectionError, frames.FrameError):
             answer = None
         if answer is None:
@@ -139,7 +137,10 @@ class ZygoteProcess:
         return self._dispatcher is not None and not self._dispatcher.done()
 
     async def warm(self) -> None:
-        """Has the benchmark load what its worlds need, which takes time once. Raises as `start` does; ZygoteDied."""
+        """Has the benchmark load what its worlds need, which takes time once. Raises as `start` does; ZygoteDied.
+
+        If it cannot, the zygote ends: as after a start that failed, whoever wants a world next has another one started.
+        """
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm())
             self._warming.add_done_callback(_retrieved)
@@ -150,11 +151,19 @@ class ZygoteProcess:
             async with asyncio.timeout(START_TIMEOUT_S):
                 answer = await self._request("warm", 0, "warmed")
         except TimeoutError:
-            raise WorkerHung(
-                f"the benchmark did not load within {START_TIMEOUT_S:g} s{self._said()}"
-            ) from None
+            await self._end()
+            raise self._hung() from None
         if "error" in answer:
+            await self._end()
             raise _not_loaded(answer)
+
+    async def _end(self) -> None:
+        assert self._dispatcher is not None
+        self._process.kill()
+        await asyncio.wait([self._dispatcher])
+
+    def _hung(self) -> WorkerHung:
+        return WorkerHung(f"the benchmark did not load within {START_TIMEOUT_S:g} s{self._said()}")
 
     async def fork(self) -> MemberLink:
         """A fresh member. Raises ZygoteDied if the zygote is gone."""
