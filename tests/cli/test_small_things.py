@@ -8,7 +8,9 @@ import pytest
 from xspec.__main__ import main
 from xspec.spec.compose import conf_dir
 
-SMALL = ["benchmark.tasks=[banking.user_task_0]", "k=1"]
+CHOICES = "benchmark=choices"
+"""The benchmark that is asked quickest."""
+SMALL = [CHOICES, "benchmark.tasks=[plain.0]", "k=1"]
 
 
 @pytest.fixture
@@ -66,12 +68,12 @@ def test_configuration_that_is_no_text(
 def test_refused_input_leaves_no_store(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    assert main(["k=1", *arguments, f"store={tmp_path / 's'}"]) == 2
+    assert main([CHOICES, "k=1", *arguments, f"store={tmp_path / 's'}"]) == 2
     assert not (tmp_path / "s").exists()
 
 
 def test_refused_sweep_leaves_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL[:1], "k=1,0", f"store={tmp_path / 's'}", "-m"]) == 2
+    assert main([*SMALL[:-1], "k=1,0", f"store={tmp_path / 's'}", "-m"]) == 2
     assert not (tmp_path / "s").exists()
     capsys.readouterr()
     refused(capsys, [*SMALL, f"store={tmp_path / 'a'},{tmp_path / 'b'}", "-m"], "one store")

@@ -79,6 +79,7 @@ class ZygoteProcess:
         self._writer: asyncio.StreamWriter | None = None
         self._dispatcher: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._refused = False  # it has closed its socket, which the dispatcher may not have seen yet
 
     @classmethod
     async def start(cls, launch: Launch, settings: Mapping[str, Any], log: Path | None) -> "ZygoteProcess":
@@ -134,7 +135,7 @@ class ZygoteProcess:
 
     @property
     def alive(self) -> bool:
-        return self._dispatcher is not None and not self._dispatcher.done()
+        return self._dispatcher is not None and not self._dispatcher.done() and not self._refused
 
     async def warm(self) -> None:
         """Has the benchmark load what its worlds need, which takes time once. Raises as `start` does; ZygoteDied.
@@ -247,6 +248,7 @@ class ZygoteProcess:
         try:
             socket.send_fds(self._control, [frames.encode({verb: number})], fds or [])
         except OSError as error:
+            self._refused = True
             raise ZygoteDied(f"the zygote takes no more requests: {error.strerror}{self._said()}") from None
         future: asyncio.Future[frames.Message] = asyncio.get_running_loop().create_future()
         future.add_done_callback(_retrieved)
