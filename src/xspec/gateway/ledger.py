@@ -96,7 +96,10 @@ class Ledger:
     def _tools(self, tools: Any) -> str | None:
         if not tools:
             return None
-        data = orjson.dumps(_sendable(tools))
+        try:
+            data = orjson.dumps(tools)
+        except TypeError:
+            data = orjson.dumps(sendable(tools))
         digest = digest_of(data)
         if digest not in self._kept:
             self._keep(data)
@@ -129,8 +132,7 @@ def _plain(change: Change) -> dict[str, Any]:
 def _sendable(value: Any) -> Any:
     """`value` as a row can hold it. Most values can be held as they are, which is found out faster than mended."""
     try:
-        written = orjson.dumps([[[[value]]]])  # at least as deep as it will stand in its row
+        orjson.dumps([[[[value]]]])  # at least as deep as it will stand in its row
     except TypeError:
         return sendable(value)
-    # A number beyond a double (1e999 in a body) is written as null.
-    return sendable(value) if b"null" in written else value
+    return value

@@ -5,6 +5,7 @@ spec nor OBSERVED knows, could reroute the call or change how the model samples,
 """
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -131,7 +132,7 @@ def read_foreign(raw: bytes) -> tuple[dict[str, Any], bool]:
     """The body as data, and whether it is spelt as orjson would. Raises NotARequest.
 
     A key given twice, at any depth, is refused: two readers could take it for two requests. Text that has no UTF-8
-    form (half of a surrogate pair, escaped) is let through as it stands.
+    form (half of a surrogate pair, escaped) is let through as it stands. A number beyond a double is read as its text.
     """
     try:
         live = orjson.loads(raw)
@@ -140,7 +141,9 @@ def read_foreign(raw: bytes) -> tuple[dict[str, Any], bool]:
         plain = False
     if not plain:
         try:
-            live = json.loads(raw.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+            live = json.loads(
+                raw.decode(), object_pairs_hook=_once, parse_float=_number, parse_constant=_no_constant
+            )
         except (ValueError, RecursionError) as error:
             why = "nested too deeply" if isinstance(error, RecursionError) else _one_line(error)
             raise NotARequest(f"the body is not JSON that can be forwarded: {why}") from None
@@ -218,6 +221,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"key {twice[:60]!r} twice")
     return made
+
+
+def _number(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import httpx2
@@ -67,9 +68,10 @@ class Lane:
 
     async def forward(self, url: str, body: bytes, *, stream: bool) -> httpx2.Response:
         """Send a body that another program's SDK has made: another one would only cost. Raises httpx2's errors."""
-        headers = {**_HEADERS, "Accept-Encoding": "identity", "Authorization": f"Bearer {self.key}"}
         limits = {"timeout": self.client.limits.as_dict()}
-        request = httpx2.Request("POST", url, headers=headers, content=body, extensions=limits)
+        request = httpx2.Request(
+            "POST", _parsed(url), headers=_forwarding(self.key), content=body, extensions=limits
+        )
         response = await self.transport.handle_async_request(request)
         if not stream:
             try:
@@ -81,6 +83,16 @@ class Lane:
     def asked(self, place: Place, *, proven: bool) -> Asked:
         env = self.member.api_key_env if self.member.kind == "openai" else "(none: xspec starts it)"
         return Asked(self.member.name, self.member.model, env, self.key, self.locate(place), proven)
+
+
+@lru_cache
+def _forwarding(key: str) -> httpx2.Headers:
+    return httpx2.Headers({**_HEADERS, "Accept-Encoding": "identity", "Authorization": f"Bearer {key}"})
+
+
+@lru_cache(1024)
+def _parsed(url: str) -> httpx2.URL:
+    return httpx2.URL(url)
 
 
 def key_of(member: Member, environ: Mapping[str, str]) -> str:
