@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from xspec.agents.tool_loop import play
+from xspec.agents.turns import Episode
 from xspec.records.journal import Journal, read_journal
 from xspec.records.rows import Place, Step
 from xspec.route.conversation import Conversation
@@ -58,7 +59,8 @@ def _steps(tmp_path: Path, first: dict[str, Any], content: str = "paid") -> list
             journal.append(step)
 
         begin = Place(0, "lab.task_0", 0, 0)
-        ending = asyncio.run(play(AGENT, "i", conversation, ["pay"], World(), ask, begin, record, []))
+        episode = Episode("i", conversation, ["pay"], World(), ask, begin, record)
+        ending = asyncio.run(play(AGENT, episode))
     assert ending.how == "answered"
     return list(read_journal(path, ("step",)))
 
