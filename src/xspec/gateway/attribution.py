@@ -6,7 +6,6 @@ Path and header are what any client can be made to send, as a base URL or a defa
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from xspec.benchmarks.external import ANY_TASK, EXTERNAL
 from xspec.errors import UserError
@@ -34,7 +33,7 @@ class Attributed:
 
 
 class Attribution:
-    """Reads the trial off requests. Any task name will do if the spec names none."""
+    """Reads the trial off requests, whose paths are decoded. Any task name will do if the spec names none."""
 
     def __init__(self, spec: ExperimentSpec) -> None:
         benchmark = spec.benchmark
@@ -47,7 +46,7 @@ class Attribution:
         """Raises NoSuchTrial. The path wins over the header."""
         match = _PATH.fullmatch(path)
         if match is not None:
-            return Attributed(self._trial(match[1], unquote(match[2])), "path", match[3])
+            return Attributed(self._trial(match[1], match[2]), "path", match[3])
         if header is not None:
             run, _, task = header.strip().partition("/")
             return Attributed(self._trial(run, task), "header", path)
