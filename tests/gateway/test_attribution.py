@@ -6,6 +6,8 @@ from typing import Any
 import openai
 import pytest
 
+from xspec.gateway.conversations import Conversations, Seen
+
 MODEL = "small-2026-01-01"
 
 
@@ -23,7 +25,9 @@ def echo(kit: Any) -> Any:
 
 
 def places(kit: Any) -> list[tuple[Any, ...]]:
-    return [(c["by"], c["run"], c["task"], c["step"], c["call"], c["again"]) for c in kit.rows("call")]
+    """Of the calls that were not refused."""
+    calls = [call for call in kit.rows("call") if call["ended"] != "refused"]
+    return [(c["by"], c["run"], c["task"], c["step"], c["call"], c["again"]) for c in calls]
 
 
 def test_the_path_or_a_header_names_the_trial(kit: Any) -> None:
@@ -48,6 +52,9 @@ def test_the_path_or_a_header_names_the_trial(kit: Any) -> None:
         ("path", 1, "pay", 1, 0, None),
         ("header", 0, "read", 0, 0, None),
     ]
+    refused = [call for call in kit.rows("call") if call["ended"] == "refused"]
+    assert [(call["by"], call["status"]) for call in refused] == [("order", 404)] * 11
+    assert "the spec has the runs 0 to 1" in refused[0]["why"]
     said = [[message["content"] for message in step["added"]] for step in kit.rows("step")]
     assert said == [["a", "a 0"], ["b", "b 1"], ["c", "c 2"]]
     assert {(row["run"], row["task"]) for row in kit.rows("attempt")} == {(1, "pay"), (0, "read")}
@@ -57,7 +64,7 @@ def test_without_named_tasks_any_name_will_do(kit: Any) -> None:
     async def run() -> None:
         async with kit.both(echo(kit)) as (_, _g, client):
             await ask(client, "a", extra_headers={"x-xspec-trial": "4/django__django-11099"})
-            for wrong in ("5/a", "0/", "0/a b", "0/../x"):
+            for wrong in ("5/a", "0/", "0/a b", "0/../x", "0/conversation-1"):
                 with pytest.raises(openai.NotFoundError):
                     await ask(client, "a", extra_headers={"x-xspec-trial": wrong})
 
@@ -90,6 +97,73 @@ def test_conversations_are_told_apart_by_what_they_say(kit: Any) -> None:
     ]
     steps = [[message["content"] for message in step["added"]] for step in kit.rows("step")]
     assert steps[2] == ["more", "more 2"], "a message is stored once, in the step that added it"
+
+
+def said(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": text}
+
+
+class Talk:
+    """Requests that name no trial, and their answers, in an order of the test's own."""
+
+    def __init__(self) -> None:
+        self._conversations = Conversations()
+
+    def ask(self, *messages: dict[str, str], fields: str = "", **how: bool) -> Seen:
+        return self._conversations.see(None, "order", f"{messages} {fields}", messages, **how)
+
+    def answer(self, seen: Seen, text: str | None = "same") -> None:
+        self._conversations.over(seen, None if text is None else said("assistant", text))
+
+
+def test_conversations_that_say_the_same_at_once_stay_apart() -> None:
+    """As reruns of one task do at temperature 0."""
+    talk = Talk()
+    messages = [said("user", "task")]
+    for step in range(3):
+        seen = [talk.ask(*messages) for _ in range(5)]
+        assert sorted(one.place.task for one in seen) == [f"conversation-{n}" for n in range(1, 6)]
+        assert {(one.place.step, one.place.call, one.again) for one in seen} == {(step, 0, None)}
+        for one in seen:
+            talk.answer(one)
+        messages += [said("assistant", "same"), said("user", f"more {step}")]
+
+
+def test_an_opening_goes_on_with_its_conversation_only_while_that_has_no_answer() -> None:
+    talk = Talk()
+    opening = said("user", "task")
+    unanswered = talk.ask(opening)
+    talk.answer(unanswered, None)
+    again = talk.ask(opening, fields="temperature 1")
+    assert (again.place.task, again.place.step, again.again) == ("conversation-1", 1, None)
+    impatient = talk.ask(opening, fields="temperature 1", is_retry=True)
+    assert (impatient.place.task, impatient.place.step, impatient.again) == ("conversation-1", 1, "retry")
+    talk.answer(impatient)
+    for n, fields in enumerate(("temperature 1", "temperature 0", "")):
+        another = talk.ask(opening, fields=fields)
+        assert (another.place.task, another.place.step, another.again) == (f"conversation-{n + 2}", 0, None)
+
+
+def test_a_later_request_that_comes_again_stays_in_its_conversation() -> None:
+    talk = Talk()
+    first, other = talk.ask(said("user", "a")), talk.ask(said("user", "a"))
+    talk.answer(first)
+    later = [said("user", "a"), said("assistant", "same"), said("user", "b")]
+    talk.answer(talk.ask(*later))
+    repeated = talk.ask(*later)
+    assert (repeated.place.task, repeated.place.step, repeated.again) == ("conversation-1", 1, "repeat")
+    talk.answer(other)
+    assert talk.ask(*later).place.task == "conversation-2"
+
+
+def test_only_a_number_above_zero_is_a_client_s_retry(kit: Any) -> None:
+    async def run() -> None:
+        async with kit.both(echo(kit)) as (_, _g, client):
+            for count in ("banana", "0", "00", "", "2"):
+                await ask(client, count, extra_headers={"x-stainless-retry-count": count})
+
+    asyncio.run(run())
+    assert [again for *_, again in places(kit)] == [None, None, None, None, "retry"]
 
 
 def test_the_same_again_is_a_retry_after_a_failure_and_a_repeat_after_an_answer(kit: Any) -> None:

@@ -221,14 +221,15 @@ def test_a_long_value_is_cut_as_json() -> None:
 def test_wrong_bodies_are_told_so_and_recorded(kit: Any) -> None:
     async def run() -> None:
         async with kit.both(lambda n, asked: kit.Reply()) as (upstream, gateway, _):
-            for data in (b"", b"{", b"[1]", b'{"messages":[1],"a":1,"a":2}'):
+            odd_stream = b'{"messages":[1],"stream":1}'
+            for data in (b"", b"{", b"[1]", b'{"messages":[1],"a":1,"a":2}', odd_stream):
                 answer = await kit.post(gateway, data)
                 assert answer.status_code == 400
                 assert answer.json()["error"]["code"] == "invalid_request"
                 assert answer.headers["x-should-retry"] == "false"
-            odd = {"messages": ["x", 3, None, {"role": 5}], "tools": {"a": [None]}, "stream": "yes"}
+            odd = {"messages": ["x", 3, None, {"role": 5}], "tools": {"a": [None]}, "stream": None}
             assert (await kit.post(gateway, odd)).status_code == 200
             assert len(upstream.asked) == 1
 
     asyncio.run(run())
-    assert [call["ended"] for call in kit.rows("call")] == ["refused"] * 4 + ["answered"]
+    assert [call["ended"] for call in kit.rows("call")] == ["refused"] * 5 + ["answered"]

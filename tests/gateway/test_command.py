@@ -110,7 +110,9 @@ def test_a_command_is_served_and_neither_key_is_written_anywhere(kit: Any, here:
         return kit.Reply(kit.completion(said), x_request_id=asked.headers["authorization"])
 
     program = f"""
-        import json, os, openai
+        import json, os, openai, pathlib
+        above = pathlib.Path(f"/proc/{{os.getppid()}}/environ")
+        assert not above.exists() or b"canary" not in above.read_bytes()
         token = os.environ["OPENAI_API_KEY"]
         client = openai.OpenAI()
         tools = [{{"type": "function", "function": {{"name": "f", "description": token}}}}]
@@ -173,8 +175,9 @@ def test_without_a_command_it_is_called_with_curl_until_interrupted(kit: Any) ->
 def test_an_interrupt_ends_the_command_and_what_it_started(kit: Any, number: signal.Signals) -> None:
     program = """
         import os, subprocess, sys, openai
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        print(os.getpid(), child.pid, flush=True)
+        sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+        child, apart = subprocess.Popen(sleep), subprocess.Popen(sleep, start_new_session=True)
+        print(os.getpid(), child.pid, apart.pid, flush=True)
         openai.OpenAI().chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
     """
     hangs = lambda n, asked: kit.Reply(pieces=[asyncio.Event().wait])  # noqa: E731
@@ -191,9 +194,10 @@ def test_an_interrupt_ends_the_command_and_what_it_started(kit: Any, number: sig
     assert code == 130, err
     gone, alive = psutil.wait_procs(started, timeout=10)
     assert alive == []
-    assert len(gone) == 2
+    assert len(gone) == 3
     (folder,) = executions_of(kit.store)
-    assert [call["ended"] for call in folder.rows("call")] == ["gone"]
+    (call,) = folder.rows("call")
+    assert call["ended"] in ("gone", "stopped"), "whichever is noticed first"
     assert [row["error"] for row in folder.rows("attempt")] == ["cancelled"]
 
 

@@ -159,8 +159,11 @@ def test_a_break_in_the_middle_is_passed_on_as_one(
     assert kit.rows("step") == []
 
 
-def test_a_key_that_the_provider_echoes_is_not_passed_on(kit: Any) -> None:
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_key_that_the_provider_echoes_is_not_passed_on(kit: Any, escaped: bool) -> None:
     said = b"".join(kit.stream_of(f"your key is {kit.KEY}, is it not"))
+    if escaped:
+        said = said.replace(kit.KEY.encode(), "".join(f"\\u{ord(c):04X}" for c in kit.KEY).encode())
     pieces = [said[at : at + 40] for at in range(0, len(said), 40)]
 
     async def run() -> None:
@@ -171,6 +174,18 @@ def test_a_key_that_the_provider_echoes_is_not_passed_on(kit: Any) -> None:
 
     asyncio.run(run())
     assert kit.KEY not in kit.execution().journal_path(1).read_text()
+
+
+def test_an_event_of_several_lines_is_one(kit: Any) -> None:
+    lines = [event.replace(b', "choices"', b',\ndata: "choices"') for event in kit.stream_of("Hello")]
+
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(pieces=lines)) as (_, _g, client):
+            chunks = await chunks_of(client, kit.MESSAGES)
+            assert "".join(c.choices[0].delta.content or "" for c in chunks) == "Hello"
+
+    asyncio.run(run())
+    assert kit.rows("step")[0]["added"][-1]["content"] == "Hello"
 
 
 def test_silence_in_the_middle_is_a_timeout(kit: Any) -> None:

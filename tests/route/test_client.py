@@ -285,16 +285,22 @@ def test_places_are_kept_apart_under_concurrency(lab: Any) -> None:
     asyncio.run(run())
 
 
-def test_a_reply_that_echoes_the_key_does_not_bring_it_in(lab: Any) -> None:
-    """In content, in the model's name, in a header: the rows and the agent get a placeholder."""
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_reply_that_echoes_the_key_does_not_bring_it_in(lab: Any, escaped: bool) -> None:
+    """In content, in the model's name, in a header, in JSON's escapes: rows, lock and agent get a placeholder."""
+    spelt = "".join(f"\\u{ord(letter):04x}" for letter in lab.KEY) if escaped else lab.KEY
+    body = orjson.dumps(lab.completion("your key is KEY", system_fingerprint="KEY")).replace(
+        b"KEY", spelt.encode()
+    )
+    settled: list[str] = []
 
     async def run() -> None:
-        answer = lab.http(
-            200, lab.completion(f"your key is {lab.KEY}", system_fingerprint=lab.KEY), x_request_id=lab.KEY
-        )
-        async with lab.routed(answer=answer) as (_, route):
+        answer = lab.http(200, body, x_request_id=lab.KEY)
+        options = {"settle": lambda *told: settled.append(repr(told))}
+        async with lab.routed(answer, options=options) as (_, route):
             reply = await lab.call(route)
             assert reply.message["content"] == "your key is [key]"
-            assert lab.KEY not in repr((reply, lab.rows))
+            assert lab.KEY not in repr((reply, lab.rows, settled))
+            assert "[key]" in "".join(settled)
 
     asyncio.run(run())

@@ -1,5 +1,6 @@
 """`python -m xspec gateway`: any program that calls models, under a frozen route."""
 
+import argparse
 import asyncio
 import os
 import shlex
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> int:
         help="what becomes of a request that contradicts the spec: it is brought into line (default), or refused",
     )
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="where to listen (%(default)s)")
-    parser.add_argument("--port", type=int, default=0, metavar="P", help="0 takes a free one (default)")
+    parser.add_argument("--port", type=_port, default=0, metavar="P", help="0 takes a free one (default)")
     parser.add_argument("--store", default=None, metavar="PATH")
     options = parser.parse_intermixed_args(own[1:])
     compiled, store = _compiled(options.what, options.enforce, options.store, command)
@@ -70,6 +71,12 @@ def main(arguments: list[str]) -> int:
     print_gateway(gateway_figures(store, folder), Console(stderr=True))
     bring_up_to_date(store)
     return end.exit_code()
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535, 0 takes a free one")
+    return int(text)
 
 
 def _compiled(

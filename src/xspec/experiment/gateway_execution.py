@@ -19,7 +19,7 @@ from xspec.experiment.resources import Resources
 from xspec.experiment.started import check_startable
 from xspec.gateway.app import GatewayApp
 from xspec.gateway.attribution import Attribution
-from xspec.gateway.command import Command, check_command, command_environment
+from xspec.gateway.command import Command, check_command, command_environment, hide
 from xspec.gateway.conversations import Conversations
 from xspec.gateway.endpoint import Frozen
 from xspec.gateway.ledger import Ledger
@@ -202,6 +202,7 @@ async def _until_done(gateway: OpenGateway, command: Sequence[str], interrupted:
             asyncio.create_task(gateway.wait_failed()),
         ]
         if command:
+            hide(member.api_key_env for member in gateway.spec.route.members if member.kind == "openai")
             process = await Command.start(command, gateway.environment())
             stack.push_async_callback(process.end)
             waits.append(asyncio.create_task(process.wait()))

@@ -11,13 +11,15 @@ class Answer:
     """Sends at most one answer. It is the Relay of a streamed reply (see xspec.route.streaming).
 
     `write` returns when the caller has taken enough for more. A stream that is never ended is cut off when the
-    request's handler returns, which a caller sees as a broken connection.
+    request's handler returns, which a caller sees as a broken connection. `cut_off` says that the gateway is closing
+    and gives the call up.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.started = False
         self.status: int | None = None
+        self.cut_off = False
 
     async def whole(self, status: int, body: bytes, content_type: str = JSON, *, final: bool = False) -> None:
         """An answer in one piece. `final` asks SDKs that know the header not to try again."""

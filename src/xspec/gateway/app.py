@@ -5,14 +5,13 @@ import hmac
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from xspec.errors import XspecError
 from xspec.gateway.answer import Answer, Send
 from xspec.gateway.attribution import HEADER, Attribution
 from xspec.gateway.chat_completions import chat_completions
 from xspec.gateway.endpoint import Endpoint, Frozen, Incoming
 from xspec.gateway.models_list import PATH as MODELS
 from xspec.gateway.models_list import model_named, models_list
-from xspec.gateway.refusals import error_body, refusal
+from xspec.gateway.refusals import STOP, error_body
 
 MAX_BODY = 64 * 2**20
 """Bytes of a request body."""
@@ -41,12 +40,13 @@ class GatewayApp:
         self._attribution = attribution
         self._token = token.encode()
         self._failed = failed
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], Answer] = {}
 
     async def aclose(self) -> None:
-        """Ends every call that is under way; each leaves its rows."""
-        running = list(self._running)
-        for task in running:
+        """Ends every call that is under way; each leaves its rows and, if it has no answer yet, gets a refusal."""
+        running = dict(self._running)
+        for task, answer in running.items():
+            answer.cut_off = True
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
@@ -55,21 +55,22 @@ class GatewayApp:
             return
         me = asyncio.current_task()
         assert me is not None
-        self._running.add(me)
-        answer = Answer(send)
+        answer = self._running[me] = Answer(send)
         try:
             await self._answer(scope, receive, answer)
         except CallerGone:
             pass
         except asyncio.CancelledError:
-            pass  # the caller went away, or the gateway is closing: uvicorn cuts the connection
+            if answer.cut_off and not answer.started:
+                await answer.whole(STOP, error_body("it was closed during this call", "closed"), final=True)
+            # Else the caller went away, or its stream is under way: uvicorn cuts the connection.
         except Exception as error:
             self._failed(error)
             if not answer.started:
                 body = error_body(f"{type(error).__name__} in the gateway", "internal_error")
                 await answer.whole(500, body, final=True)
         finally:
-            self._running.discard(me)
+            del self._running[me]
 
     async def _answer(self, scope: Mapping[str, Any], receive: Receive, answer: Answer) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -77,12 +78,7 @@ class GatewayApp:
             said = "the token is missing or wrong; OPENAI_API_KEY of this execution holds it"
             await answer.whole(401, error_body(said, "invalid_token"), final=True)
             return
-        try:
-            attributed = self._attribution.of(scope["path"], headers.get(HEADER))
-        except XspecError as error:
-            told = refusal(error)
-            await answer.whole(told.status, told.body, final=True)
-            return
+        attributed = self._attribution.of(scope["path"], headers.get(HEADER))
         method, endpoint = _endpoint_at(attributed.path)
         if endpoint is None:
             known = ", ".join(f"{how} {path}" for path, (how, _) in ENDPOINTS.items())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from xspec.benchmarks.external import ANY_TASK, EXTERNAL
 from xspec.errors import UserError
-from xspec.gateway.conversations import By, Trial
+from xspec.gateway.conversations import CONVERSATION, By, Trial
 from xspec.spec.models import ExperimentSpec
 
 HEADER = "x-xspec-trial"
@@ -25,11 +25,12 @@ class NoSuchTrial(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """The trial, if one is named, how it was, and the path without it."""
+    """The trial, if one is named, how it was, and the path without it. `wrong` says that the spec has none like it."""
 
     trial: Trial | None
     by: By
     path: str
+    wrong: NoSuchTrial | None = None
 
 
 class Attribution:
@@ -43,14 +44,20 @@ class Attribution:
         self._tasks: Collection[str] | None = None if any_task else frozenset(benchmark.tasks)
 
     def of(self, path: str, header: str | None) -> Attributed:
-        """Raises NoSuchTrial. The path wins over the header."""
+        """The path wins over the header."""
         match = _PATH.fullmatch(path)
         if match is not None:
-            return Attributed(self._trial(match[1], match[2]), "path", match[3])
+            return self._named(match[1], match[2], "path", match[3])
         if header is not None:
             run, _, task = header.strip().partition("/")
-            return Attributed(self._trial(run, task), "header", path)
+            return self._named(run, task, "header", path)
         return Attributed(None, "order", path)
+
+    def _named(self, run: str, task: str, by: By, path: str) -> Attributed:
+        try:
+            return Attributed(self._trial(run, task), by, path)
+        except NoSuchTrial as wrong:
+            return Attributed(None, "order", path, wrong)
 
     def _trial(self, run: str, task: str) -> Trial:
         if run not in self._runs:
@@ -61,4 +68,6 @@ class Attribution:
             raise NoSuchTrial(f"the spec has no task {task[:80]!r}")
         if _NAME.fullmatch(task) is None:
             raise NoSuchTrial(f"{task[:80]!r} is no task name: letters, digits, dots, dashes and underscores")
+        if task.startswith(CONVERSATION):
+            raise NoSuchTrial(f"{task[:80]!r} is what calls that name no trial are kept under")
         return int(run), task

@@ -7,7 +7,7 @@ from xspec.errors import XspecError
 from xspec.gateway.answer import Answer
 from xspec.gateway.endpoint import Frozen, Incoming
 from xspec.gateway.ledger import Ended, Request
-from xspec.gateway.refusals import refusal
+from xspec.gateway.refusals import STOP, refusal
 from xspec.route.foreign import OBSERVED, OBSERVED_PINS, ForeignBody, NotARequest
 from xspec.route.reply import Reply
 from xspec.spec.canonical import digest_of
@@ -20,19 +20,20 @@ RETRY_COUNT = "x-stainless-retry-count"
 async def chat_completions(frozen: Frozen, incoming: Incoming, answer: Answer) -> None:
     """Sends the request on, in line with the spec, and tells how it went."""
     at, began = time.time(), time.perf_counter()
-    wrong: XspecError | None = None
+    wrong: XspecError | None = incoming.attributed.wrong
     body: ForeignBody | None = None
     try:
         body = ForeignBody(incoming.body, frozen.enforce, frozen.models)
     except NotARequest as error:
-        wrong = error
+        wrong = wrong or error
     fields = body.fields if body is not None else {}
+    retries = incoming.headers.get(RETRY_COUNT, "")
     seen = frozen.conversations.see(
         incoming.attributed.trial,
         incoming.attributed.by,
         digest_of(incoming.body),
         fields.get("messages", []),
-        is_retry=incoming.headers.get(RETRY_COUNT, "0") != "0",
+        is_retry=retries.isdecimal() and retries.strip("0") != "",
     )
     request = Request(NAME, seen, at, len(incoming.body), fields.get("stream") is True, fields.get("tools"))
     request.observed = sorted(OBSERVED & fields.keys())
@@ -47,9 +48,9 @@ async def chat_completions(frozen: Frozen, incoming: Incoming, answer: Answer) -
         )
 
     try:
-        if body is None:
-            assert wrong is not None
+        if wrong is not None:
             raise wrong
+        assert body is not None
         relay = answer if request.streamed else None
         reply = await frozen.route.call(body, OBSERVED_PINS, seen.place, relay)
     except XspecError as error:
@@ -60,7 +61,10 @@ async def chat_completions(frozen: Frozen, incoming: Incoming, answer: Answer) -
             over(told.ended, told.status, str(error))
             await answer.whole(told.status, told.body, told.content_type, final=True)
     except asyncio.CancelledError:
-        over("gone", answer.status)
+        if answer.cut_off:
+            over("stopped", answer.status or STOP, "the gateway was closed during this call")
+        else:
+            over("gone", answer.status)
         raise
     else:
         over("answered", 200, reply=reply)

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 from xspec.errors import UserError
 
@@ -35,6 +38,19 @@ def command_environment(base_url: str, token: str, environ: Mapping[str, str]) -
     }
 
 
+def hide(names: Iterable[str]) -> None:
+    """Blanks variables where other programs of this user could read them; `os.environ` keeps them.
+
+    A command can look at the environment with which the gateway was started (on Linux `/proc/<pid>/environ`).
+    """
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype, getenv.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
+    for name in names:
+        at = getenv(name.encode())
+        if at:
+            ctypes.memset(at, ord("*"), len(ctypes.string_at(at)))
+
+
 def check_command(command: Sequence[str]) -> None:
     """Raises UserError if there is no such program."""
     if command and shutil.which(command[0]) is None:
@@ -44,12 +60,16 @@ def check_command(command: Sequence[str]) -> None:
 class Command:
     """One run of a command, in a process group of its own, so that what it starts ends with it.
 
-    A keeper (xspec.gateway.keeper) ends the group if this process is killed before it could.
+    What left the group is known by the token in its environment. A keeper (xspec.gateway.keeper) ends the group if
+    this process is killed before it could.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, keeper: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, keeper: asyncio.subprocess.Process, token: str
+    ) -> None:
         self._process = process
         self._keeper = keeper
+        self._token = token
 
     @classmethod
     async def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> "Command":
@@ -69,7 +89,7 @@ class Command:
             raise UserError(f"the command {command[0]!r} cannot be started: {error.strerror}") from None
         assert keeper.stdin is not None
         keeper.stdin.write(b"%d\n" % process.pid)
-        return cls(process, keeper)
+        return cls(process, keeper, environment["OPENAI_API_KEY"])
 
     async def wait(self) -> int:
         """Its exit code, as a shell has it: 128 and the number of the signal that killed it."""
@@ -77,18 +97,26 @@ class Command:
         return code if code >= 0 else 128 - code
 
     async def end(self) -> None:
-        """Ends the whole group: asked first, made to after a grace. Idempotent."""
+        """Ends all of it: the group is asked first, and made to after a grace. Idempotent."""
         self._signal(signal.SIGTERM)
         if self._process.returncode is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), GRACE_S)
         self._signal(signal.SIGKILL)
         await self._process.wait()
+        _kill_holders(self._token)
         await _over(self._keeper)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+def _kill_holders(token: str) -> None:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("OPENAI_API_KEY") == token:
+                process.kill()
 
 
 async def _over(keeper: asyncio.subprocess.Process) -> None:

@@ -59,7 +59,9 @@ class Conversations:
 
     def __init__(self) -> None:
         self._trials: dict[Trial, _TrialSoFar] = {}
-        self._at: dict[bytes, Trial] = {}
+        self._last_at: dict[bytes, Trial] = {}
+        self._waiting: dict[bytes, list[Trial]] = {}
+        """Conversations whose last reply nothing has taken up yet: alike ones wait at the same beginning."""
         self._begun = 0
 
     def see(
@@ -68,8 +70,8 @@ class Conversations:
         """Finds the place of a request. `digest` is of its body; `is_retry` says that the caller calls it one."""
         beginnings = _beginnings(messages)
         if trial is None:
-            trial = self._conversation(digest, messages, beginnings)
-            self._at[_end(beginnings)] = trial
+            trial = self._conversation(digest, messages, beginnings, is_retry)
+            self._last_at[_end(beginnings)] = trial
         so_far = self._trials.setdefault(trial, _TrialSoFar())
         asked = so_far.asked.get(digest)
         again: Again | None = "retry" if is_retry else None
@@ -99,7 +101,9 @@ class Conversations:
         asked.answered = True
         end = _after(_end(seen.beginnings), reply)
         if seen.by == "order":
-            self._at[end] = trial
+            self._last_at[end] = trial
+            if not asked.recorded:
+                self._waiting.setdefault(end, []).append(trial)
         known, beginnings = so_far.known, seen.beginnings
         first_new = next((i + 1 for i in reversed(range(len(beginnings))) if beginnings[i] in known), 0)
         known.update(beginnings)
@@ -109,17 +113,33 @@ class Conversations:
         asked.recorded = True
         return [*seen.messages[first_new:], reply]
 
-    def _conversation(self, digest: str, messages: Sequence[Any], beginnings: Sequence[bytes]) -> Trial:
-        """The conversation that a request goes on with; a new one if it begins one, also with words used before."""
-        begins = not any(isinstance(m, Mapping) and m.get("role") == "assistant" for m in messages)
-        for beginning in reversed(beginnings):
-            trial = self._at.get(beginning)
-            if trial is None:
-                continue
-            asked = self._trials[trial].asked.get(digest)
-            if not begins or asked is None or not (asked.answered or asked.under_way):
-                return trial
-            break
+    def _conversation(
+        self, digest: str, messages: Sequence[Any], beginnings: Sequence[bytes], is_retry: bool
+    ) -> Trial:
+        """The conversation that a request goes on with, a new one if it begins one.
+
+        Several may have said the same so far, above all reruns of one task: one that waits for its next request
+        goes on. The same opening again begins another conversation, unless the earlier one still has no answer.
+        """
+        last = self._last_at.get(_end(beginnings))
+        if last is not None:
+            asked = self._trials[last].asked
+            again = asked.get(digest)
+            if again is not None and (is_retry or not (again.answered or again.under_way)):
+                return last
+        replies = [
+            n for n, m in enumerate(messages) if isinstance(m, Mapping) and m.get("role") == "assistant"
+        ]
+        if replies:
+            waiting = self._waiting.get(beginnings[replies[-1]])
+            if waiting:
+                return waiting.pop(0)
+        elif last is not None and not any(one.answered or one.under_way for one in asked.values()):
+            return last
+        known = beginnings if replies else beginnings[:-1]
+        for beginning in reversed(known):
+            if beginning in self._last_at:
+                return self._last_at[beginning]
         self._begun += 1
         return 0, f"{CONVERSATION}{self._begun}"
 

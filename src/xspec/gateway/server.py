@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import ipaddress
 import socket
@@ -36,7 +37,9 @@ def listen(host: str, port: int) -> socket.socket:
             raise
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot listen on port {port} of {host}: {why}; --port 0 takes a free one") from None
+        taken = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
+        hint = "--port 0 takes a free one" if taken else "--host takes an address of this machine"
+        raise UserError(f"cannot listen on port {port} of {host}: {why}; {hint}") from None
     return listening
 
 

@@ -10,6 +10,7 @@ import openai
 from xspec.route.faults import Answered, Fault, broken, malformed, refused, timed_out
 from xspec.route.foreign import Observed
 from xspec.route.guard import SENDING, Sending
+from xspec.route.keys import without_key
 from xspec.route.lane import Lane
 from xspec.route.reply import Completion, NotACompletion, read_completion, request_ids
 from xspec.route.streaming import Relay, is_event_stream, pass_on
@@ -97,14 +98,14 @@ async def _exchange(
     status = response.status_code
     # Once into a dict: a look-up in the SDK's headers costs as much as this.
     headers = {
-        name.lower().decode("latin-1"): _without_key(text, asked.key).decode("latin-1")
+        name.lower().decode("latin-1"): without_key(text, asked.key).decode("latin-1")
         for name, text in response.headers.raw
     }
     ids = request_ids(headers)
     if isinstance(streamed, Completion):
         completion = streamed.named_by(headers)
         return Outcome(None, status, completion, allowance=_left(completion, headers, clock), request_ids=ids)
-    content = streamed.body if streamed is not None else _without_key(response.content, asked.key)
+    content = streamed.body if streamed is not None else without_key(response.content, asked.key)
     answered = Answered(status, headers.get("content-type", ""), content)
     if not 200 <= status < 300:
         return _failed(refused(status, headers, content, asked, policy, clock()), status, ids, answered)
@@ -123,12 +124,6 @@ async def _exchange(
 def _left(completion: Completion, headers: Mapping[str, str], clock: Callable[[], float]) -> Allowance | None:
     tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
     return allowance(headers, clock(), tokens)
-
-
-def _without_key(data: bytes, key: str) -> bytes:
-    """A provider that echoes the key must bring it neither into the journal nor before the agent."""
-    secret = key.encode()
-    return data.replace(secret, b"[key]") if secret in data else data
 
 
 def _failed(

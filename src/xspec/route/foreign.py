@@ -38,7 +38,7 @@ SAMPLING = frozenset(
 
 
 class NotARequest(XspecError):
-    """The body of a request that cannot be forwarded: no JSON object, a key twice, or no messages."""
+    """The body of a request that cannot be forwarded: no JSON object, a key twice, no messages, an odd `stream`."""
 
 
 class Contradiction(XspecError):
@@ -151,6 +151,8 @@ def read_foreign(raw: bytes) -> tuple[dict[str, Any], bool]:
         raise NotARequest("the body is JSON, but no object")
     if not isinstance(live.get("messages"), list) or not live["messages"]:
         raise NotARequest("messages is missing, empty or no list")
+    if not isinstance(live.get("stream"), bool | None):
+        raise NotARequest("stream is neither true nor false")
     return live, plain
 
 

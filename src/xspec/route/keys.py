@@ -3,13 +3,16 @@
 import hashlib
 import os
 import re
+import string
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from xspec.errors import UserError
 
 NO_KEY = "members-started-by-xspec-need-no-key"
 """The bearer sent to members that xspec starts itself. It opens nothing."""
 
+_UNESCAPED = frozenset(string.printable) - frozenset('"\\/')
 _QUOTES = "\"'`\u201c\u201d\u2018\u2019"
 _KEY_LIKE = re.compile(r"(?i)\b(?:bearer\s+)?(?:sk|pk|gsk|xai|hf|key)[-_][A-Za-z0-9*._-]{8,}|bearer\s+\S+")
 _OWNERS = {
@@ -56,6 +59,23 @@ def scrub(text: str, keys: Iterable[str], limit: int = 300) -> str:
     text = _KEY_LIKE.sub("[key]", text)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def without_key(data: bytes, key: str) -> bytes:
+    """A reply without the key, which some providers echo, also if it stands there in JSON's escapes."""
+    secret = key.encode()
+    if secret in data:
+        data = data.replace(secret, b"[key]")
+    if b"\\u00" in data or (b"\\" in data and not _UNESCAPED.issuperset(key)):
+        data = _spellings(key).sub(b"[key]", data)
+    return data
+
+
+@lru_cache
+def _spellings(key: str) -> re.Pattern[bytes]:
+    """The key in JSON, where each character may stand as it is or escaped."""
+    ways = (rf"\\?{re.escape(letter)}|\\u00(?i:{ord(letter):02x})" for letter in key)
+    return re.compile("".join(f"(?:{way})" for way in ways).encode())
 
 
 def _what_is_wrong(key: str) -> str | None:

@@ -4,11 +4,13 @@ Only whole events are passed on, so that a key which a provider echoes is found 
 """
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import httpx2
 
 from xspec.route.drift import Served
+from xspec.route.keys import without_key
 from xspec.route.reply import Completion, NotACompletion, count_of, error_of, read_json, text_of
 
 DONE = b"[DONE]"
@@ -37,7 +39,7 @@ async def pass_on(
     `limit` is set anew for each piece and stands still while the relay takes one: a slow reader is not the
     provider's fault. Raises httpx2.TransportError where the connection broke, TimeoutError after `silence_s`.
     """
-    loop, secret = asyncio.get_running_loop(), key.encode()
+    loop = asyncio.get_running_loop()
     reading = Reading()
     left = b""
     async for piece in response.aiter_raw():
@@ -45,8 +47,7 @@ async def pass_on(
         end = _end_of_events(left)
         if end:
             events, left = left[:end], left[end:]
-            if secret in events:
-                events = events.replace(secret, b"[key]")
+            events = without_key(events, key)
             bad = reading.read(events)
             if bad is not None and not relay.started:
                 return bad
@@ -66,6 +67,17 @@ def _end_of_events(data: bytes) -> int:
     return max((end for end, size in zip(ends, (2, 4, 2), strict=True) if end >= size), default=0)
 
 
+def _data_of(events: bytes) -> Iterator[bytes]:
+    """The data of each event, whose lines belong together."""
+    lines: list[bytes] = []
+    for line in (*events.splitlines(), b""):
+        if line.startswith(b"data:"):
+            lines.append(line[5:])
+        elif not line and lines:
+            yield b"\n".join(lines).strip()
+            lines = []
+
+
 class Reading:
     """Adds up the chunks of a stream: the message of each choice, usage, and who served it."""
 
@@ -77,19 +89,17 @@ class Reading:
 
     def read(self, events: bytes) -> NotACompletion | None:
         """Takes in whole events; what is wrong with them, or None."""
-        for line in events.splitlines():
-            if line.startswith(b"data:"):
-                data = line[5:].strip()
-                if data == DONE:
-                    self._done = True
-                    continue
-                try:
-                    chunk = read_json(data)
-                except NotACompletion as bad:
-                    return NotACompletion(f"a chunk of {bad}", body=data)
-                if not isinstance(chunk, dict) or chunk.get("error"):
-                    return error_of(chunk, "a chunk", data)
-                self._add(chunk)
+        for data in _data_of(events):
+            if data == DONE:
+                self._done = True
+                continue
+            try:
+                chunk = read_json(data)
+            except NotACompletion as bad:
+                return NotACompletion(f"a chunk of {bad}", body=data)
+            if not isinstance(chunk, dict) or chunk.get("error"):
+                return error_of(chunk, "a chunk", data)
+            self._add(chunk)
         return None
 
     def completion(self) -> Completion | NotACompletion:
