@@ -82,6 +82,19 @@ def test_tokens_that_no_reply_counted_are_unknown_everywhere(kit: Any) -> None:
     assert "tokens unknown: 1 reply without usage" in "\n".join(gateway_lines(found))
 
 
+def test_a_count_that_no_reply_gave_is_no_metric(kit: Any) -> None:
+    usage = {"prompt_tokens": -5, "completion_tokens": 3}
+
+    async def run() -> None:
+        async with kit.both(lambda n, asked: kit.Reply(kit.completion(usage=usage))) as (_, _g, client):
+            await client.chat.completions.create(model=MODEL, messages=kit.MESSAGES)
+
+    asyncio.run(run())
+    figures = metrics_of(kit)
+    assert "prompt_tokens" not in figures
+    assert figures["completion_tokens"] == 3
+
+
 def test_a_gateway_that_was_not_closed_is_not_finished(kit: Any) -> None:
     """Cut off behind what was sent, as by a kill."""
 
