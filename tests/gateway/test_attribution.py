@@ -129,6 +129,14 @@ def test_conversations_that_say_the_same_at_once_stay_apart() -> None:
         messages += [said("assistant", "same"), said("user", f"more {step}")]
 
 
+def test_a_rerun_goes_on_where_an_earlier_run_was_given_up() -> None:
+    talk = Talk()
+    for _ in range(2):
+        talk.answer(talk.ask(said("user", "task")))
+    later = talk.ask(said("user", "task"), said("assistant", "same"), said("user", "more"))
+    assert later.place.task == "conversation-2"
+
+
 def test_an_opening_goes_on_with_its_conversation_only_while_that_has_no_answer() -> None:
     talk = Talk()
     opening = said("user", "task")

@@ -118,8 +118,9 @@ class Conversations:
     ) -> Trial:
         """The conversation that a request goes on with, a new one if it begins one.
 
-        Several may have said the same so far, above all reruns of one task: one that waits for its next request
-        goes on. The same opening again begins another conversation, unless the earlier one still has no answer.
+        Several may have said the same so far, above all reruns of one task: of those that wait for a next request
+        the one answered last goes on (an earlier one may have been given up). The same opening again begins another
+        conversation, unless the earlier one still has no answer.
         """
         last = self._last_at.get(_end(beginnings))
         if last is not None:
@@ -133,7 +134,7 @@ class Conversations:
         if replies:
             waiting = self._waiting.get(beginnings[replies[-1]])
             if waiting:
-                return waiting.pop(0)
+                return waiting.pop()
         elif last is not None and not any(one.answered or one.under_way for one in asked.values()):
             return last
         known = beginnings if replies else beginnings[:-1]
