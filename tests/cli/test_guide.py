@@ -115,3 +115,28 @@ def test_guide_lint_finds_an_answer_of_the_real_benchmark(
     (folder / "leaking.json").write_text(json.dumps(leaking))
     assert main(["guide", "lint", "leaking.json", TASKS]) == 2
     assert "leak: rule 0 holds 'UK12345678901234567890'" in capsys.readouterr().out
+
+
+def test_a_source_that_the_benchmark_does_not_have_counts_for_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scope is computed, not claimed. A task of another split is one of the benchmark's all the same."""
+    claim = {
+        "Look the room up before you switch a lamp.": "plain.77",
+        "Round no number of minutes.": "choices:worded.0",
+        "Name the style as the user does.": "agentdojo:banking.user_task_0",
+    }
+    rules = [{"content": text, "source_tasks": [t]} for text, t in claim.items()]
+    (folder / "claimed.json").write_text(json.dumps({"xspec_guide": 1, "rules": rules}))
+    real = [{"content": "Look before you pay.", "source_tasks": ["worded.0"]}]
+    (folder / "real.json").write_text(json.dumps({"xspec_guide": 1, "rules": real}))
+    words = ["benchmark=choices", "benchmark.split=plain", "benchmark.limit=2"]
+    for file, scope in (("claimed.json", "unsourced"), ("real.json", "transfer")):
+        assert main(["show", *words, "guide=file", f"guide.file={file}"]) == 0
+        assert f", {scope} 2 of 2 tasks" in capsys.readouterr().err
+    assert main(["guide", "lint", "claimed.json", *words]) == 0
+    out = capsys.readouterr().out
+    assert "rule 0 names source tasks that the benchmark does not have (plain.77)" in out
+    assert "3 rules, 0 errors, 3 warnings" in out
+    assert main(["guide", "lint", "real.json", *words]) == 0
+    assert "0 warnings" in capsys.readouterr().out

@@ -15,7 +15,7 @@ INSTRUCTION = "Pay the dentist's bill, 98.7 in all, and tell me the code."
 
 def kinds(*contents: str, sources: tuple[str, ...] = ("a",)) -> list[tuple[str, str]]:
     rules = [Rule(content, source_tasks=sources) for content in contents]
-    return [(finding.severity, finding.kind) for finding in lint(rules, {}, {})]
+    return [(finding.severity, finding.kind) for finding in lint(rules, {}, {}, {})]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_findings(contents: tuple[str, ...], found: list[tuple[str, str]]) -> No
 
 
 def test_rules_without_sources_are_counted() -> None:
-    findings = lint(plain_rules(["Look the amount up first.", "Read the file to its end."]), {}, {})
+    findings = lint(plain_rules(["Look the amount up first.", "Read the file to its end."]), {}, {}, {})
     assert [finding.text for finding in findings] == [
         "no source task is named by 2 of 2 rules, whose scope cannot be known"
     ]
@@ -66,7 +66,7 @@ def test_a_task_that_gets_too_much_is_named() -> None:
         Rule(f"Look at thing number {i} with care.", source_tasks=("a",)) for i in range(MAX_TASK_RULES + 1)
     ]
     texts = [
-        f.text for f in lint(rules, {"few": [0], "many": range(len(rules))}, {}) if f.kind == "oversized"
+        f.text for f in lint(rules, {"few": [0], "many": range(len(rules))}, {}, {}) if f.kind == "oversized"
     ]
     assert texts == ["up to 41 rules for 1 task (like many): more than is likely to help"]
 
@@ -102,10 +102,10 @@ def test_a_rule_is_held_against_its_sources_and_against_who_gets_it() -> None:
     answers = {task: answers_of(INSTRUCTION, SOLUTION, []) for task in ("a", "b", "c")}
     rule = Rule("The code to give is 4711, always.", source_tasks=("a",))
     other = Rule("The code to give is the one in the file.", source_tasks=("b",))
-    leaks = [f for f in lint([rule, other], {"a": [1], "b": [0]}, answers) if f.kind == "leak"]
+    leaks = [f for f in lint([rule, other], {"a": [1], "b": [0]}, answers, {}) if f.kind == "leak"]
     assert [(f.severity, f.text) for f in leaks] == [("error", "rule 0 holds '4711', in the answer of a")]
     elsewhere = Rule("The code to give is 4711, always.", source_tasks=("x",))
-    assert not [f for f in lint([elsewhere], {"y": [0]}, answers) if f.kind == "leak"]
+    assert not [f for f in lint([elsewhere], {"y": [0]}, answers, {}) if f.kind == "leak"]
 
 
 @pytest.mark.parametrize(

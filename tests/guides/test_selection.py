@@ -72,7 +72,7 @@ def test_n_belongs_to_top_n() -> None:
         ([("mail_1",), ()], "unsourced"),
         ([(), ("pay_1",)], "same-task"),
         ([("agentdojo:pay_1",)], "transfer"),
-        ([("never_seen",)], "transfer"),
+        ([("of_another_split",)], "transfer"),
     ],
 )
 def test_scope_of_a_task_is_its_nearest_rule_s(sources: list[tuple[str, ...]], scope: str) -> None:

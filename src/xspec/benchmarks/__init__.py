@@ -5,7 +5,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from xspec.benchmarks import environments
@@ -22,6 +22,7 @@ class Launch:
     `variables` are read by the benchmark and passed through; `data` are a variable and a folder below the one it names,
     whose files the manifest depends on. A member serves `worlds_per_member` worlds and is then replaced (None: as many
     as there are). With `keeps_output` each trial gives its world a folder of its own (protocol.CodeBenchmark).
+    `splits` together have all tasks, where the settings `unfiltered` leave none out.
     """
 
     module: Path
@@ -32,6 +33,8 @@ class Launch:
     data: tuple[str, str] | None = None
     worlds_per_member: int | None = None
     keeps_output: bool = False
+    splits: tuple[str, ...] = ("all",)
+    unfiltered: Mapping[str, str] = field(default_factory=dict)
 
     def python(self) -> str:
         """The interpreter. Raises EnvironmentMissing if its environment has to be made first."""
@@ -61,6 +64,8 @@ BENCHMARKS: dict[str, Launch] = {
         data=("APPWORLD_ROOT", "data"),
         worlds_per_member=1,
         keeps_output=True,
+        splits=("train", "dev", "test_normal", "test_challenge"),
+        unfiltered={"difficulty": "all"},
     ),
     "choices": Launch(_HERE / "choices.py"),
 }

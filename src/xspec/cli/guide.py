@@ -11,8 +11,8 @@ from xspec.cli.say import say
 from xspec.cli.stored_or_composed import spec_named
 from xspec.counted import counted
 from xspec.errors import StoreError, UserError
-from xspec.experiment.compile_guide import at_home
 from xspec.experiment.known_answers import known_answers
+from xspec.experiment.source_tasks import at_home
 from xspec.guides.answers import Answers
 from xspec.guides.guide import Guide
 from xspec.guides.lint import lint
@@ -22,6 +22,7 @@ from xspec.guides.rules import rules_for
 from xspec.guides.scope import guide_scope
 from xspec.guides.selection import Selection, assign_rules
 from xspec.records.executions import ExecutionFolder, executions_of
+from xspec.spec.config import BenchmarkConfig
 from xspec.spec.models import ExperimentSpec
 from xspec.spec.store import Store
 
@@ -97,22 +98,30 @@ def _lint(file: str, words: Sequence[str], store_path: str, selection: Selection
     rules: Sequence[Rule] = guide.rules
     given: Mapping[str, Sequence[int]] = {"every task": range(len(rules))}
     answers: Mapping[str, Answers] = {}
+    unknown: Mapping[int, Sequence[str]] = {}
     if spec is None:
         say("no task's answer was looked for: name a spec whose tasks it is for, like xs-… or benchmark=NAME")
     else:
         store = Store(store_path, create=False)
-        rules = at_home(guide, spec.benchmark.kind)
-        tasks = store.json_blob(spec.benchmark.manifest)["tasks"]
+        manifest = store.json_blob(spec.benchmark.manifest)
+        tasks = manifest["tasks"]
+        rules, unknown = asyncio.run(at_home(guide, _benchmark(spec), manifest, store))
         assign = assign_rules(rules, tasks, selection, n)
         given = {row["id"]: range(len(rules)) for row in tasks} if assign is None else assign
         answers = asyncio.run(known_answers(spec, store, _own_execution(guide, store)))
-    findings = lint(rules, given, answers)
+    findings = lint(rules, given, answers, unknown)
     for finding in findings:
         print(f"{finding.severity}: {finding.kind}: {finding.text}")
     errors = sum(finding.severity == "error" for finding in findings)
     warnings = len(findings) - errors
     print(f"{counted(len(rules), 'rule')}, {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     return UserError.exit_code if errors else 0
+
+
+def _benchmark(spec: ExperimentSpec) -> BenchmarkConfig:
+    """The configuration of the spec's benchmark, whatever tasks it chose."""
+    own = spec.benchmark
+    return BenchmarkConfig(kind=own.kind, version=own.version, split=own.split, settings=own.settings)
 
 
 def _own_spec(guide: Guide, store_path: str) -> ExperimentSpec | None:

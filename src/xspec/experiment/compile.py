@@ -8,17 +8,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from xspec.agents import AGENTS
-from xspec.benchmarks import BENCHMARKS, package_fingerprint
-from xspec.benchmarks.external import EXTERNAL
-from xspec.benchmarks.pool import WorkerPool
 from xspec.benchmarks.protocol import CODE_TOOLSET
 from xspec.errors import SpecError
 from xspec.experiment.compile_guide import guide_section, tasks_without_rules
+from xspec.experiment.manifest import task_manifest
 from xspec.experiment.members import members_of
 from xspec.route.address import check_proxy
 from xspec.route.drift import names_a_date
 from xspec.route.routers import why_not_pinned
-from xspec.spec.canonical import SCHEME, canonical_bytes, digest_of
+from xspec.spec.canonical import SCHEME
 from xspec.spec.config import (
     BenchmarkConfig,
     ExperimentConfig,
@@ -59,6 +57,7 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
     """
     manifest_digest, manifest = await task_manifest(config.benchmark, store)
     tasks = chosen_tasks(config.benchmark, [row["id"] for row in manifest["tasks"]])
+    guide, guide_warnings = await guide_section(config, store, manifest, tasks)
     plain: dict[str, Any] = {
         "scheme": SCHEME,
         "benchmark": {
@@ -70,7 +69,7 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
         "route": route_of(config, store),
         "sampling": config.sampling.model_dump(),
         "drift": config.drift.model_dump(),
-        "guide": guide_section(config, store, manifest, tasks),
+        "guide": guide,
         "k": config.k,
     }
     try:
@@ -93,6 +92,7 @@ async def compile_config(config: ExperimentConfig, store: Store, command: Sequen
         (
             *undated_models(spec),
             *excluded_tasks(config.benchmark, spec),
+            *guide_warnings,
             *tasks_without_rules(spec, store),
         ),
     )
@@ -118,33 +118,6 @@ def undated_models(spec: ExperimentSpec) -> list[str]:
         and not names_a_date(member.model)
         and not (member.expect_served and names_a_date(member.expect_served))
     ]
-
-
-async def task_manifest(benchmark: BenchmarkConfig, store: Store) -> tuple[str, dict[str, Any]]:
-    """Digest and content of the benchmark's manifest, asked of its worker once and then kept in the store."""
-    settings = dict(benchmark.settings or {})
-    if benchmark.kind == EXTERNAL:
-        raise SpecError(
-            "benchmark external has no worlds or verdicts of its own: it is for `python -m xspec gateway`"
-        )
-    if benchmark.kind not in BENCHMARKS:
-        raise SpecError(
-            f"benchmark.kind: there is no benchmark {benchmark.kind!r}; known: {', '.join(BENCHMARKS)}"
-        )
-    key = canonical_bytes(
-        [benchmark.kind, benchmark.version, benchmark.split, settings, package_fingerprint(benchmark.kind)]
-    )
-    name = f"manifest-{benchmark.kind}-{digest_of(key)[7:23]}"
-    digest = store.cached_digest(name)
-    if digest is None:
-        async with WorkerPool(
-            benchmark.kind, benchmark.version, benchmark.split, settings, members=1, log=None
-        ) as pool:
-            digest = store.put_blob(canonical_bytes(await pool.describe()))
-        store.cache_digest(name, digest)
-    manifest = store.json_blob(digest)
-    assert isinstance(manifest, dict)
-    return digest, manifest
 
 
 def chosen_tasks(benchmark: BenchmarkConfig, known: Sequence[str]) -> list[str]:

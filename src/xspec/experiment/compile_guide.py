@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from xspec.counted import counted
 from xspec.errors import SpecError
+from xspec.experiment.source_tasks import at_home
 from xspec.guides.guide import Guide
 from xspec.guides.read import read_guide
 from xspec.guides.rule import Rule, plain_rules
 from xspec.guides.rules import guide_blob, rules_for
-from xspec.guides.scope import FOREIGN
 from xspec.guides.selection import assign_rules
 from xspec.spec.config import ExperimentConfig
 from xspec.spec.models import ExperimentSpec
@@ -21,36 +20,30 @@ from xspec.spec.store import Store
 _NAMED = 5
 
 
-def guide_section(
+async def guide_section(
     config: ExperimentConfig, store: Store, manifest: Mapping[str, Any], tasks: Sequence[str]
-) -> dict[str, Any]:
-    """The spec's guide. Raises UserError for a file that can't be read, or one that gives none of `tasks` a rule."""
+) -> tuple[dict[str, Any], list[str]]:
+    """The spec's guide, and what a person should know of it.
+
+    Raises UserError for a file that can't be read, or one that gives none of `tasks` a rule.
+    """
     guide = config.guide
     if guide.kind == "none":
-        return {"kind": "none"}
+        return {"kind": "none"}, []
     if (guide.rules is None) == (guide.file is None):
         raise SpecError("a guide has either rules or a file; see conf/guide/")
     found = read_guide(guide.file) if guide.file else Guide(plain_rules(guide.rules or ()), "in place")
-    rules = at_home(found, config.benchmark.kind)
+    rules, unknown = await at_home(found, config.benchmark, manifest, store)
     shown = [[rule.content, rule.trigger, list(rule.steps)] for rule in rules]
     scan_plain(shown, os.environ, "guide.rules", key_variables(config.provider.model_dump()))
     assign = assign_rules(rules, manifest["tasks"], guide.selection, guide.n)
     if assign is not None and not any(task in assign for task in tasks):
         raise SpecError(
             f"guide.selection={guide.selection} gives no rule to any of {counted(len(tasks), 'task')}: "
-            f"{_why_none(rules, manifest, config.benchmark.kind)}"
+            f"{_why_none(rules, unknown, manifest, config.benchmark.kind)}"
         )
-    return {"kind": "rules", "digest": store.put_blob(guide_blob(rules, assign))}
-
-
-def at_home(guide: Guide, benchmark: str) -> list[Rule]:
-    """The rules as this benchmark sees them: source tasks of another one can't be taken for its own."""
-    if guide.benchmark in (None, benchmark):
-        return list(guide.rules)
-    return [
-        replace(rule, source_tasks=tuple(f"{guide.benchmark}{FOREIGN}{task}" for task in rule.source_tasks))
-        for rule in guide.rules
-    ]
+    section = {"kind": "rules", "digest": store.put_blob(guide_blob(rules, assign))}
+    return section, _unknown_sources(unknown, len(rules), config.benchmark.kind)
 
 
 def tasks_without_rules(spec: ExperimentSpec, store: Store) -> list[str]:
@@ -67,8 +60,21 @@ def tasks_without_rules(spec: ExperimentSpec, store: Store) -> list[str]:
     ]
 
 
-def _why_none(rules: Sequence[Rule], manifest: Mapping[str, Any], benchmark: str) -> str:
-    sources = {task for rule in rules for task in rule.source_tasks}
+def _unknown_sources(unknown: Mapping[int, Sequence[str]], rules: int, benchmark: str) -> list[str]:
+    if not unknown:
+        return []
+    like = min(task for tasks in unknown.values() for task in tasks)
+    return [
+        f"{len(unknown)} of {counted(rules, 'rule')} of the guide name source tasks that {benchmark} does not have "
+        f"(like {like}); those do not count, and a rule without others is unsourced"
+    ]
+
+
+def _why_none(
+    rules: Sequence[Rule], unknown: Mapping[int, Sequence[str]], manifest: Mapping[str, Any], benchmark: str
+) -> str:
+    named = [rule.source_tasks for rule in rules]
+    sources = {task for tasks in (*named, *unknown.values()) for task in tasks}
     if not sources:
         return "its rules name no source tasks; guide.selection=all or top-n needs none"
     known = {row["id"] for row in manifest["tasks"]}

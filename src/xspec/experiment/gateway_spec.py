@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from xspec.benchmarks.external import ANY_TASK, EXTERNAL, external_manifest
 from xspec.errors import SpecError
-from xspec.experiment.compile import Compiled, chosen_tasks, route_of, task_manifest, undated_models
+from xspec.experiment.compile import Compiled, chosen_tasks, route_of, undated_models
+from xspec.experiment.manifest import task_manifest
 from xspec.route.foreign import Enforce
 from xspec.spec.canonical import SCHEME, canonical_bytes
 from xspec.spec.config import BenchmarkConfig, ExperimentConfig, explain

@@ -43,15 +43,21 @@ class Finding:
 
 
 def lint(
-    rules: Sequence[Rule], given: Mapping[str, Sequence[int]], answers: Mapping[str, Answers]
+    rules: Sequence[Rule],
+    given: Mapping[str, Sequence[int]],
+    answers: Mapping[str, Answers],
+    unknown: Mapping[int, Sequence[str]],
 ) -> list[Finding]:
-    """Everything to be said of the rules. `given` maps the tasks to the rules they get; `answers` is known by task."""
+    """Everything to be said of the rules. `given` maps the tasks to the rules they get; `answers` is known by task.
+
+    `unknown` are source tasks that a rule named and the benchmark does not have; they are not among the rule's.
+    """
     return [
         *_empty(rules),
         *_alike(rules),
         *_oversized(rules, given),
         *_leaks(rules, given, answers),
-        *_unsourced(rules),
+        *_unsourced(rules, unknown),
     ]
 
 
@@ -122,8 +128,15 @@ def _leaks(
                     yield Finding("error", "leak", f"rule {i} holds {value!r}, {origin} of {task}")
 
 
-def _unsourced(rules: Sequence[Rule]) -> Iterator[Finding]:
-    without = sum(not rule.source_tasks for rule in rules)
+def _unsourced(rules: Sequence[Rule], unknown: Mapping[int, Sequence[str]]) -> Iterator[Finding]:
+    for i, tasks in unknown.items():
+        named = ", ".join(tasks[:3]) + (", …" if len(tasks) > 3 else "")
+        so = "" if rules[i].source_tasks else ", so its scope cannot be known"
+        text = (
+            f"rule {i} names source tasks that the benchmark does not have ({named}); they do not count{so}"
+        )
+        yield Finding("warning", "unsourced", text)
+    without = sum(not rule.source_tasks and i not in unknown for i, rule in enumerate(rules))
     if rules and without:
         text = f"no source task is named by {without} of {counted(len(rules), 'rule')}, whose scope cannot be known"
         yield Finding("warning", "unsourced", text)

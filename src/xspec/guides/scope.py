@@ -22,7 +22,8 @@ SCOPES: dict[Scope, str] = {
 }
 """The nearest first; a task is counted under the first that one of its rules makes true."""
 FOREIGN = ":"
-"""`kind:task` names a source task of another benchmark."""
+"""`kind:task` names a source task of another benchmark. All others are tasks of this one, in whichever split: a guide
+becomes part of a spec without the sources that its benchmark does not have."""
 
 
 @dataclass(frozen=True, slots=True)
