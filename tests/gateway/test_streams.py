@@ -280,3 +280,21 @@ def test_rehearsal_streams_through_the_gateway_like_a_plain_call(kit: Any) -> No
 
     asyncio.run(run())
     assert [call["ended"] for call in kit.rows("call")] == ["answered", "answered"]
+
+
+def test_a_gateway_whose_caller_is_cut_off_is_closed_in_order(kit: Any) -> None:
+    """As by Ctrl-C in a generation, which asyncio makes a cancellation of."""
+
+    async def run() -> None:
+        from xspec.experiment.gateway_execution import open_gateway
+        from xspec.experiment.gateway_spec import compile_gateway
+        from xspec.spec.compose import compose
+        from xspec.spec.config import validate_config
+
+        compiled = await compile_gateway(validate_config(compose(["benchmark=external"])), kit.store, "fill")
+        with pytest.raises(asyncio.CancelledError):
+            async with open_gateway(kit.store, compiled):
+                raise asyncio.CancelledError
+
+    asyncio.run(run())
+    assert [row["ended"] for row in kit.rows("closed")] == ["interrupted"]

@@ -24,6 +24,9 @@ from xspec.spec.store import Store
 NO_RULES = 1
 """The exit code when no trajectory gave a rule, or some could not be analysed."""
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """How a guide is generated."""
@@ -78,8 +81,10 @@ def generation_of(options: argparse.Namespace) -> tuple[Generation, list[int]]:
     return Generation(options.method, samples, options.samples_from_runs), runs
 
 
-def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace, output: Path) -> int:
-    """Generates the guide of an execution into `output`; the exit code."""
+def generate(
+    store: Store, folder: ExecutionFolder, options: argparse.Namespace, output: Path, again: str
+) -> int:
+    """Generates the guide of an execution into `output`; the exit code. `again` is the command that goes on."""
     generation, runs = generation_of(options)
     if output.exists():
         raise UserError(f"{output} is there already; remove it, or choose another file with -o")
@@ -89,12 +94,21 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
         raise UserError(f"nothing can be written in {output.parent}; choose another file with -o")
     environments.require(ENVIRONMENT)
     work = GuideGeneration(store, folder, generation, runs, output)
-    if work.already:
+    if work.already and not work.finished:
         say(f"going on where it was interrupted: {counted(work.already, 'trajectory')} done")
-    say(f"from {folder.path.name} ({work.spec.id}): {work.price().text()}")
-    if work.costs and not options.yes:
-        ask_to_pay()
-    made = work.make(options.max_rules, _tell)
+    if work.finished:
+        say(f"from {folder.path.name} ({work.spec.id}): all was asked before; nothing is sent")
+    else:
+        say(f"from {folder.path.name} ({work.spec.id}): {work.price().text()}")
+        if work.costs and not options.yes:
+            ask_to_pay()
+    try:
+        made = work.make(options.max_rules, _tell)
+    except KeyboardInterrupt:
+        say(
+            f"interrupted; {work.already} of {counted(work.wanted, 'trajectory')} done and kept; go on with {again}"
+        )
+        return INTERRUPTED
     for one in made.failed[:3]:
         say(f"run {one.run} of {one.task} could not be analysed: {one.error}")
     provenance = made.file.provenance
@@ -109,8 +123,11 @@ def generate(store: Store, folder: ExecutionFolder, options: argparse.Namespace,
     if made.found is not None:
         say(made.found.text())
     if not made.file.rules:
-        say("no trajectory gave a rule, so there is no guide; nothing was written")
-        work.finish()
+        say(
+            f"no trajectory gave a rule, so there is no guide. That is kept in {work.kept}, and told again without "
+            f"{'asking anew but for what could not be analysed' if made.failed else 'a call'}; to ask anew, remove it "
+            "or choose another -o"
+        )
         return NO_RULES
     write_text(output, guide_file_bytes(made.file).decode())
     work.finish()

@@ -1,6 +1,7 @@
 """`python -m xspec guide`: generate a guide, look at it, check it, compare two."""
 
 import asyncio
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -53,7 +54,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.verb == "generate":
         store = Store(options.store)
-        return generate(store, execution_named(store, options.source), options, Path(options.output))
+        again = shlex.join(["python", "-m", "xspec", "guide", *arguments])
+        return generate(store, execution_named(store, options.source), options, Path(options.output), again)
     if options.verb == "show":
         return _show(options.what, options.store)
     if options.verb == "diff":

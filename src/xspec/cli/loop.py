@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 from xspec.benchmarks import environments
-from xspec.cli.generating import add_options, ask_to_pay, execution_named, generate, generation_of
+from xspec.cli.generating import (
+    INTERRUPTED,
+    add_options,
+    ask_to_pay,
+    execution_named,
+    generate,
+    generation_of,
+)
 from xspec.cli.outcome import tell_end
 from xspec.cli.parser import VerbParser
 from xspec.cli.run import FLAGS, compile_plain
@@ -49,6 +56,17 @@ def main(arguments: list[str]) -> int:
     # What is wrong or missing later on is told before anything is executed.
     generation_of(options)
     environments.require(ENVIRONMENT)
+    again = shlex.join(
+        ["python", "-m", "xspec", "loop", *(argument for argument in arguments if argument not in FLAGS)]
+    )
+    try:
+        return _loop(arguments, options, again)
+    except KeyboardInterrupt:
+        say(f"interrupted; what is done is kept; go on with {again}")
+        return INTERRUPTED
+
+
+def _loop(arguments: Sequence[str], options: argparse.Namespace, again: str) -> int:
     overrides = [*options.overrides, *(FLAGS[argument] for argument in arguments if argument in FLAGS)]
     overrides += [f"store={options.store}"] if options.store else []
     _check(overrides)
@@ -63,7 +81,7 @@ def main(arguments: list[str]) -> int:
         _ask_or_discard(store)
     end = execute([baseline], store)
     if end.exit_code() not in (0, 1) or not end.arms[0].complete:
-        return tell_end(end, store)
+        return tell_end(end, store, again)
     folder = execution_named(store, baseline.spec.id)
     output = Path(options.output) if options.output else _default_output(store, folder, options)
     if output.exists():
@@ -71,7 +89,7 @@ def main(arguments: list[str]) -> int:
     else:
         _about_to(shlex.join(_generate_words(store, folder, options, output)))
         output.parent.mkdir(exist_ok=True)
-        code = generate(store, folder, options, output)
+        code = generate(store, folder, options, output, again)
         if not output.exists():
             return code
     words = ("guide=altk", f"guide.file={_quoted(output)}", f"guide.selection={options.selection}")
@@ -81,7 +99,7 @@ def main(arguments: list[str]) -> int:
     _about_to(shlex.join(guided.command))
     second = execute([guided], store)
     arms = [*end.arms, *second.arms]
-    return tell_end(SweepEnd(arms, second.stopped, second.interrupted), store)
+    return tell_end(SweepEnd(arms, second.stopped, second.interrupted), store, again)
 
 
 def _ask_or_discard(store: Store) -> None:

@@ -15,8 +15,11 @@ from xspec.report.table import print_report
 from xspec.spec.store import Store
 
 
-def tell_end(end: SweepEnd, store: Store) -> int:
-    """Prints the report to standard output and everything else to standard error; returns the exit code."""
+def tell_end(end: SweepEnd, store: Store, again: str | None = None) -> int:
+    """Prints the report to standard output and everything else to standard error; returns the exit code.
+
+    `again` is the command that goes on, where it is another than the arms' own.
+    """
     ids = [arm.compiled.spec.id for arm in end.arms]
     unreported = 0
     if any(arm.trials for arm in end.arms):
@@ -37,10 +40,10 @@ def tell_end(end: SweepEnd, store: Store) -> int:
         elif arm.exit_code() == 1:
             say(f"{name}: {_why_invalid(arm)}")
     if end.interrupted:
-        say(f"interrupted; go on with {_command(end)}")
+        say(f"interrupted; go on with {again or _command(end)}")
     elif end.stopped is not None:
         say(f"stopped: {end.stopped}")
-        say(f"once that is mended, go on with {_command(end)}")
+        say(f"once that is mended, go on with {again or _command(end)}")
     bring_up_to_date(store)
     return end.exit_code() or unreported
 

@@ -48,7 +48,7 @@ class OpenGateway:
     code: int | None = None
     """The exit code of its command, once that has ended."""
     interrupted: bool = False
-    """Whether its command was cut off."""
+    """Whether its command, or what else calls it, was cut off."""
 
     def environment(self, trial: tuple[int, str] | None = None) -> dict[str, str]:
         """The environment for a program that is to call it; its calls belong to `trial` if one is given."""
@@ -149,8 +149,16 @@ async def open_gateway(
             route,
             failed,
         )
-        async with GatewayServer(app, listening):
-            yield gateway
+        try:
+            async with GatewayServer(app, listening):
+                yield gateway
+        except (
+            asyncio.CancelledError,
+            RouteStopped,
+        ) as cut:  # whoever calls it ends in order, and so does it
+            gateway.interrupted = isinstance(cut, asyncio.CancelledError)
+            execution.record_closed(_closed(gateway))
+            raise
         execution.record_closed(_closed(gateway))
 
 

@@ -31,7 +31,7 @@ class Made:
 
 
 class GuideGeneration:
-    """One generation. What each trajectory gave is kept in `<output>.partial` until the file is whole.
+    """One generation. What each trajectory gave is kept in `<output>.partial` until there is a guide.
 
     Raises UserError if the execution has nothing to generate from.
     """
@@ -43,7 +43,7 @@ class GuideGeneration:
         self._folder = folder
         self._generation = generation
         self._runs = tuple(runs)
-        self._partial = output.with_name(f"{output.name}.partial")
+        self.kept = output.with_name(f"{output.name}.partial")
         self.spec: ExperimentSpec = store.spec(folder.info.spec_id)
         if self.spec.agent.kind == "gateway":
             raise UserError(f"{folder.path.name} was played by another program; there are no trials of it")
@@ -57,7 +57,7 @@ class GuideGeneration:
             raise UserError(f"{folder.path.name} has no valid trial in these runs; finish it first")
         if generation.from_runs and self.spec.k < 2:
             raise UserError("--samples-from-runs takes an execution with two runs or more (k)")
-        self._done, self._gateways = self._kept()
+        self._done, self._gateways = self._read_kept()
 
     @property
     def costs(self) -> bool:
@@ -66,8 +66,18 @@ class GuideGeneration:
 
     @property
     def already(self) -> int:
-        """Trajectories that an earlier, interrupted generation has been through."""
+        """Trajectories that have been through: in an earlier generation, or in this one until it was interrupted."""
         return len(self._done)
+
+    @property
+    def wanted(self) -> int:
+        """Trajectories in all."""
+        return len(self._wanted)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all that could be asked was asked before. So it is where no trajectory gave a rule."""
+        return not self._to_do()
 
     def price(self) -> Price:
         """Of what is still to be done."""
@@ -77,9 +87,9 @@ class GuideGeneration:
         """Carries it out. `tell` gets how many trajectories are done, of how many. Raises XspecError."""
         to_do = self._to_do()
         failed: list[Analysed] = []
-        done = list(self._done)
+        done = self._done
         if to_do:
-            self._partial.parent.mkdir(parents=True, exist_ok=True)
+            self.kept.parent.mkdir(parents=True, exist_ok=True)
 
             def record(one: Analysed) -> None:
                 (failed if one.error is not None else done).append(one)
@@ -100,8 +110,8 @@ class GuideGeneration:
         return Made(file, tuple(failed), found_flips(self.spec, self._store, self._wanted, done))
 
     def finish(self) -> None:
-        """The file is written: what was kept aside goes."""
-        self._partial.unlink(missing_ok=True)
+        """The guide is written: what was kept aside goes."""
+        self.kept.unlink(missing_ok=True)
 
     def _to_do(self) -> list[Trajectory]:
         done = {(one.run, one.task) for one in self._done}
@@ -146,28 +156,28 @@ class GuideGeneration:
             "generation": asdict(self._generation),
         }
 
-    def _kept(self) -> tuple[list[Analysed], list[str]]:
+    def _read_kept(self) -> tuple[list[Analysed], list[str]]:
         try:
-            data = self._partial.read_bytes()
+            data = self.kept.read_bytes()
         except FileNotFoundError:
             return [], []
         except OSError as error:
             raise self._unwritable(error) from None
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:  # a kill tore the last line
-            write_whole(self._partial, whole)
+            write_whole(self.kept, whole)
         entries = [json.loads(line) for line in whole.splitlines()]
         if not entries or entries[0] != self._settings():
             raise UserError(
-                f"{self._partial} was left by a generation with other settings; remove it, or take another -o"
+                f"{self.kept} was left by a generation with other settings; remove it, or take another -o"
             )
         done = [Analysed(e["run"], e["task"], e["answer"]) for e in entries[1:] if "answer" in e]
         return done, [e["gateway"] for e in entries[1:] if "gateway" in e]
 
     def _keep(self, entry: dict[str, Any]) -> None:
-        fresh = not self._partial.exists()
+        fresh = not self.kept.exists()
         try:
-            with self._partial.open("ab") as file:
+            with self.kept.open("ab") as file:
                 for one in (self._settings(), entry) if fresh else (entry,):
                     file.write(json.dumps(one).encode() + b"\n")
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
@@ -175,6 +185,4 @@ class GuideGeneration:
 
     def _unwritable(self, error: OSError) -> UserError:
         why = error.strerror
-        return UserError(
-            f"{self._partial}, where what is done is kept, can't be used: {why}; choose another -o"
-        )
+        return UserError(f"{self.kept}, where what is done is kept, can't be used: {why}; choose another -o")

@@ -166,7 +166,7 @@ class Closed:
     """The last row of a gateway that was not killed: all its calls are over and have left their rows.
 
     `ended`: `done`; `failed`, its command's exit `code` says that something went wrong; `stopped`, the route refused
-    to go on; `interrupted`, its command was cut off. `code` is None without a command.
+    to go on; `interrupted`, its command or what else called it was cut off. `code` is None without a command.
     """
 
     kind: Literal["closed"] = "closed"
