@@ -66,3 +66,14 @@ def test_same_shares_in_every_run_and_one_task_missed() -> None:
 def test_a_number_a_run() -> None:
     with pytest.raises(ValueError, match=r"shorter|longer"):
         review_runs(OUTCOMES, [0] * 4, TOKENS)
+
+
+def test_a_run_that_is_under_way_is_no_measure_of_the_others() -> None:
+    """Interrupted after the first trial of many; then in the middle of the last of five runs."""
+    begun = np.zeros((3, 20), dtype=int)
+    begun[0, 0] = 3
+    review = review_runs(begun, [0, 0, 0], [1_372, 0, 0])
+    assert (review.outliers, review.reason) == ((), Reason.FEW_RUNS)
+    last = OUTCOMES.copy()
+    last[4, 10:] = 0
+    assert named([40, 41, 40, 42, 4], [*TOKENS[:4], 50_000], last) == []

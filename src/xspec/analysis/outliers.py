@@ -64,6 +64,7 @@ def review_runs(
 ) -> RunReview:
     """`outcomes` is a table of `OutcomeCode`, runs by tasks; the others have a number a run. No tokens: unknown.
 
+    Totals are compared between runs without a missing trial: one that is under way has less of everything.
     Raises ValueError when the lengths differ.
     """
     table = checked_table(outcomes, 1)
@@ -80,22 +81,21 @@ def review_runs(
             )
         )
     )
-    if len(figures) < _MIN_RUNS:
-        return RunReview(figures, (), Reason.FEW_RUNS)
-    retries = [float(run.retry_count) for run in figures]
-    tokens = [float(run.total_tokens) for run in figures if run.total_tokens is not None]
+    whole = [run for run in figures if (table[run.run] != OutcomeCode.MISSING).all()]
+    numbers = [run.run for run in whole]
+    retries = [float(run.retry_count) for run in whole]
+    tokens = [float(run.total_tokens) for run in whole if run.total_tokens is not None]
     scored = [run for run in figures if run.pass_pct is not None]
     shares = [run.pass_pct for run in scored if run.pass_pct is not None]
-    outliers = _outliers(
-        "retry_count",
-        range(len(figures)),
-        retries,
-        float(np.sqrt(max(np.median(retries), 1.0))),
-        LookAt.ROUTE,
-    )
-    if tokens:
+    if max(len(whole), len(scored)) < _MIN_RUNS:
+        return RunReview(figures, (), Reason.FEW_RUNS)
+    outliers: list[RunOutlier] = []
+    if len(whole) >= _MIN_RUNS:
+        chance = float(np.sqrt(max(np.median(retries), 1.0)))
+        outliers += _outliers("retry_count", numbers, retries, chance, LookAt.ROUTE)
+    if len(whole) >= _MIN_RUNS and tokens:
         chance = max(0.05 * float(np.median(tokens)), 1.0)
-        outliers += _outliers("total_tokens", range(len(figures)), tokens, chance, LookAt.MODEL)
+        outliers += _outliers("total_tokens", numbers, tokens, chance, LookAt.MODEL)
     if len(shares) >= _MIN_RUNS:
         noise = _run_noise_pct(passes.sum(axis=0), valid.sum(axis=0))
         outliers += _outliers("pass_pct", [run.run for run in scored], shares, noise, LookAt.OUTCOMES)

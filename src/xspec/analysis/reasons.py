@@ -38,7 +38,7 @@ _SENTENCES = {
     Reason.NO_SPREAD: "every task has the same value, so there is no spread to measure uncertainty by",
     Reason.FEW_DEPARTURES: "fewer than 5 clusters depart from the common value, too few to judge the spread by",
     Reason.ONE_RUN: "one run shows nothing about runs differing",
-    Reason.FEW_RUNS: "fewer than 3 runs: none can be called an outlier",
+    Reason.FEW_RUNS: "fewer than 3 runs to compare: none can be called an outlier",
     Reason.SECONDARY: "not adjusted: the family of tests is the gap's contrasts",
     Reason.NO_MARGIN: "no equivalence margin was stated",
     Reason.NO_EXPOSURE: "no pair of runs was exposed to such an event while still on one prefix",
