@@ -59,7 +59,8 @@ REFUSED = {
         [*GUIDED, "benchmark.tasks=[slack.user_task_1]"],
         "gives no rule to any of 1 task",
     ),
-    "n without top-n": ([*GUIDED, TASKS, "guide.n=3"], "guide.n belongs to guide.selection=top-n"),
+    "n without top-n": ([*GUIDED, TASKS, "guide.n=3"], "guide.n=3 belongs to guide.selection=top-n"),
+    "top-n without n": ([*GUIDED, TASKS, "guide.selection=top-n"], "guide.n=3"),
     "an unknown selection": ([*GUIDED, TASKS, "guide.selection=best"], "guide.selection"),
     "another benchmark's rules": (
         ["show", "benchmark=choices", "guide=altk", "guide.file=guide.json"],

@@ -1,4 +1,4 @@
-"""What a generation leaves for the next: no rule as an outcome, and what was done before Ctrl-C. No library is asked."""
+"""What a generation leaves for the next: no rule as an outcome, what was done before Ctrl-C. No library is asked."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

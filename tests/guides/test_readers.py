@@ -127,3 +127,21 @@ def test_wrong_file_is_one_line(tmp_path: Path, data: Any, message: str) -> None
         read_guide(write(tmp_path, data))
     assert "\n" not in str(raised.value)
     assert "guide.json" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"xspec_guide": 1, "rules": [{"content": "Look.", "content": "Pay."}]}',
+            "the key 'content' twice",
+        ),
+        ('{"xspec_guide": 1, "rules": [{"content": "Look \\ud800."}]}', "half a character"),
+        ('{"entries": [{"r": "Look \\ud800.", "n": 1, "e": "s"}]}', "half a character"),
+    ],
+)
+def test_json_that_two_readers_could_take_for_two_guides(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(SpecError, match=said) as refused:
+        read_guide(path)
+    assert f"guide file {path}" in str(refused.value)

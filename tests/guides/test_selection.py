@@ -54,8 +54,12 @@ def test_top_n_takes_the_likest_rules_and_the_core() -> None:
 
 
 def test_n_belongs_to_top_n() -> None:
-    for selection, n in (("all", 3), ("own-task", 1), ("top-n", None)):
-        with pytest.raises(SpecError, match="top-n"):
+    for selection, n, said in (
+        ("all", 3, "belongs to guide.selection=top-n, and the selection is all"),
+        ("own-task", 1, "belongs to"),
+        ("top-n", None, "top-n wants a number of rules for each task: guide.n=3"),
+    ):
+        with pytest.raises(SpecError, match=said):
             assign_rules(RULES, TASKS, selection, n)  # type: ignore[arg-type]
 
 

@@ -60,7 +60,14 @@ def read_guide(path: str) -> Guide:
 
 def _from_json(text: str, path: str) -> Guide:
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_once)
+        json.dumps(data, ensure_ascii=False).encode()
+    except KeyError as error:
+        raise SpecError(f"guide file {path} gives the key {error} twice in one object") from None
+    except UnicodeEncodeError:
+        raise SpecError(
+            f"guide file {path} holds half a character, like \\ud800, which is no text; write the whole one"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise SpecError(f"guide file {path} begins like JSON and is none ({error})") from None
     for reader in READERS:
@@ -70,3 +77,13 @@ def _from_json(text: str, path: str) -> Guide:
     raise SpecError(
         f"guide file {path} is JSON of no known form; known: {forms}; or text with one rule a line"
     )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises KeyError for a key given twice, of which one would silently not count."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise KeyError(key)
+        found[key] = value
+    return found

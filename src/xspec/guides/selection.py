@@ -21,8 +21,10 @@ def assign_rules(rules: Sequence[Rule], tasks: Tasks, selection: Selection, n: i
     Over all tasks of the manifest, not only the chosen ones: so the guide of a small first run is that of the
     whole. Raises SpecError if `n` and the selection don't belong together.
     """
-    if (n is not None) != (selection == "top-n"):
-        raise SpecError("guide.n belongs to guide.selection=top-n, and only to it")
+    if n is None and selection == "top-n":
+        raise SpecError("guide.selection=top-n wants a number of rules for each task: guide.n=3")
+    if n is not None and selection != "top-n":
+        raise SpecError(f"guide.n={n} belongs to guide.selection=top-n, and the selection is {selection}")
     if selection == "all":
         return None
     chosen = _CHOOSERS[selection](rules, tasks, n or 0)
