@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from xspec.__main__ import main
+from xspec.cli.parser import VerbParser
+from xspec.errors import UserError
 from xspec.spec.compose import conf_dir
 
 CHOICES = "benchmark=choices"
@@ -138,3 +140,46 @@ def test_all_invalid_says_why(
     told = capsys.readouterr().err
     assert "1 of 1 trial invalid, most by route:connection" in told
     assert "127.0.0.1:9" in told
+
+
+ID = "xs-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["gateway", ID, "sampling.temperature=1"],
+            f"{ID} is the id of a stored spec, which takes no overrides",
+        ),
+        (["show", ID, "k=3"], "takes no overrides"),
+        (["doctor", ID], "takes no overrides"),
+        (["reproduce", ID, "k=3"], "it takes no overrides (k=3)"),
+        (["show", "benchmark", "k=3"], "'benchmark' is no override, which looks like k=3"),
+    ],
+)
+def test_an_id_takes_no_overrides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    refused(capsys, [*words, f"store={tmp_path / 's'}"], said)
+    assert not (tmp_path / "s").exists()
+
+
+def test_options_and_overrides_stand_in_any_order() -> None:
+    parser = VerbParser()
+    parser.add_argument("--store")
+    parser.add_argument("what", nargs="*")
+    verbs = VerbParser().add_subparsers(dest="verb")
+    check = verbs.add_parser("lint")
+    check.add_argument("--store")
+    check.add_argument("file")
+    check.add_argument("what", nargs="*")
+    for words in (
+        ["a=1", "--store", "S", "b=2"],
+        ["--store", "S", "a=1", "b=2"],
+        ["a=1", "b=2", "--store", "S"],
+    ):
+        for found in (parser.parse_args(words), check.parse_args(["F", *words])):
+            assert (found.what, found.store) == (["a=1", "b=2"], "S")
+    with pytest.raises(UserError, match="unrecognized arguments: --other"):
+        parser.parse_args(["a=1", "--other"])

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--no-trial", action="store_true", help="leave out the trial")
     parser.add_argument("--store", default=None, metavar="PATH")
-    options = parser.parse_intermixed_args(arguments)
+    options = parser.parse_args(arguments)
     overrides = [*options.overrides, *([f"store={options.store}"] if options.store else [])]
     compiled, store = compile_plain(compose(overrides))
     if any(member.kind == "rehearsal" for member in compiled.spec.route.members):

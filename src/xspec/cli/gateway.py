@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="where to listen (%(default)s)")
     parser.add_argument("--port", type=_port, default=0, metavar="P", help="0 takes a free one (default)")
     parser.add_argument("--store", default=None, metavar="PATH")
-    options = parser.parse_intermixed_args(own[1:])
+    options = parser.parse_args(own[1:])
     compiled, store = _compiled(options.what, options.enforce, options.store, command)
     for warning in compiled.warnings:
         say(warning)

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", help="the guide file (default: in the store)")
     parser.add_argument("--store", default=None, metavar="PATH")
     add_options(parser)
-    options = parser.parse_intermixed_args([argument for argument in arguments if argument not in FLAGS])
+    options = parser.parse_args([argument for argument in arguments if argument not in FLAGS])
     # What is wrong or missing later on is told before anything is executed.
     generation_of(options)
     environments.require(ENVIRONMENT)

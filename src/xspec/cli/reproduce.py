@@ -1,5 +1,6 @@
 """`python -m xspec reproduce ID|FILE`: execute a stored or exported spec again, from its bytes and blobs alone."""
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -22,11 +23,13 @@ MAX_BUNDLE_BYTES = 256 * 2**20
 def main(arguments: list[str]) -> int:
     parser = VerbParser(
         prog="python -m xspec reproduce",
+        usage="python -m xspec reproduce ID|FILE [option …]",
         description="Begins a new execution of a stored or exported spec; conf/ is not read.",
     )
     parser.add_argument(
         "what", metavar="ID|FILE", help="a spec id (or its beginning), or a file made by `export spec`"
     )
+    parser.add_argument("overrides", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument(
         "--resume", action="store_true", help="go on with its newest unfinished execution instead"
     )
@@ -36,6 +39,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="trials at once")
     parser.add_argument("--store", default="mlruns", metavar="PATH")
     options = parser.parse_args(arguments)
+    if options.overrides:
+        raise UserError(
+            f"{options.what} is executed as it is stored: it takes no overrides ({' '.join(options.overrides)})"
+        )
     if options.workers is not None and options.workers < 1:
         raise UserError(f"--workers {options.workers}: give the number of trials at once, 1 or more")
     store = Store(options.store)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from xspec.errors import SpecError
+from xspec.spec.store import Store
 
 CONFIG_NAME = "config"
 _ENV_INTERPOLATION = re.compile(r"\$\{\s*(?:oc\.env|env)\s*:")
@@ -40,6 +41,12 @@ def compose(overrides: Sequence[str]) -> dict[str, Any]:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
 
+    for word in overrides:
+        if Store.looks_like_id(word):
+            raise SpecError(
+                f"{word} is the id of a stored spec, which takes no overrides; give the id alone, where this command "
+                "takes one, or overrides alone"
+            )
     try:
         with initialize_config_dir(str(conf_dir()), version_base=None):
             return plain_of(hydra_compose(CONFIG_NAME, overrides=list(overrides)))
@@ -109,6 +116,8 @@ def one_line(error: BaseException) -> str:
 
 def _unreadable(override: str) -> str:
     """What to do about an override that Hydra's grammar refuses. Its value is not shown: it may be anything."""
+    if "=" not in override:
+        return f"{override!r} is no override, which looks like k=3"
     name, _, value = override.partition("=")
     if "://" in value and "?" in value:
         return f"{name}: a base URL has no query string; leave out everything from the question mark on"
