@@ -152,10 +152,8 @@ async def open_gateway(
         try:
             async with GatewayServer(app, listening):
                 yield gateway
-        except (
-            asyncio.CancelledError,
-            RouteStopped,
-        ) as cut:  # whoever calls it ends in order, and so does it
+        except (asyncio.CancelledError, RouteStopped) as cut:
+            # Whoever calls it ends in order, and so does it.
             gateway.interrupted = isinstance(cut, asyncio.CancelledError)
             execution.record_closed(_closed(gateway))
             raise
