@@ -58,5 +58,11 @@ def test_an_interrupt_is_never_swallowed(tmp_path: Path, store: Path, counted: s
 
 
 def test_the_command_then_runs_to_its_end(tmp_path: Path, store: Path) -> None:
-    ended = run(tmp_path, store, "-m", "xspec")
+    """And loads, on its way, nothing that its packages would import only because it is installed."""
+    ended = run(tmp_path, store, "-X", "importtime", "-m", "xspec")
     assert ended.returncode == 0, ended.stderr
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in ended.stderr.splitlines()}
+    assert loaded >= {"openai", "pyarrow", "scipy.special"}
+    assert loaded.isdisjoint(
+        {"pandas.core", "aiohttp.client", "mlflow"}
+    )  # what is tried and left out is told too

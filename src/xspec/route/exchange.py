@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import httpx2
-import openai
 
 from xspec.route.faults import Answered, Fault, broken, malformed, refused, timed_out
 from xspec.route.foreign import Observed
@@ -13,6 +12,7 @@ from xspec.route.guard import SENDING, Sending
 from xspec.route.keys import without_key
 from xspec.route.lane import Lane
 from xspec.route.reply import Completion, NotACompletion, read_completion, request_ids
+from xspec.route.sdk import openai
 from xspec.route.streaming import Relay, is_event_stream, pass_on
 from xspec.route.transport import UnreadableReply
 from xspec.route.waits import Allowance, allowance

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any
 
 import httpx2
-import openai
 
 from xspec import __version__
 from xspec.records.rows import Place
@@ -14,6 +13,7 @@ from xspec.route.address import Address
 from xspec.route.faults import Asked
 from xspec.route.keys import NO_KEY, read_key
 from xspec.route.pacing import Pacer
+from xspec.route.sdk import openai
 from xspec.spec.members import Member
 
 
