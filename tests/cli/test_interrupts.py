@@ -63,6 +63,5 @@ def test_the_command_then_runs_to_its_end(tmp_path: Path, store: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     loaded = {line.rsplit("|", 1)[-1].strip() for line in ended.stderr.splitlines()}
     assert loaded >= {"openai", "pyarrow", "scipy.special"}
-    assert loaded.isdisjoint(
-        {"pandas.core", "aiohttp.client", "mlflow"}
-    )  # what is tried and left out is told too
+    # Of what is tried and left out the name is told, too.
+    assert loaded.isdisjoint({"pandas.core", "aiohttp.client", "mlflow"})

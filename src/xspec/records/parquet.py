@@ -27,9 +27,8 @@ from xspec.records.parquet_lock import held
 from xspec.records.parquet_rows import Row, StintCounts, StintRows
 from xspec.spec.store import Store, write_whole
 
-with left_out(
-    "pandas"
-):  # PyArrow asks once, at its first array, whether it could be given pandas' columns: 0.3 s
+with left_out("pandas"):
+    # At its first array PyArrow asks, once and for all, whether it could be given pandas' columns: 0.3 s.
     pa.array(())
 
 _ROWS_AT_ONCE = 20_000
