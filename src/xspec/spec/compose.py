@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from xspec.errors import SpecError
-from xspec.spec.store import Store
 
 CONFIG_NAME = "config"
 _ENV_INTERPOLATION = re.compile(r"\$\{\s*(?:oc\.env|env)\s*:")
@@ -40,6 +39,8 @@ def compose(overrides: Sequence[str]) -> dict[str, Any]:
     """Composes one configuration outside a Hydra run (for `show`, `diff`, …)."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+
+    from xspec.spec.store import Store
 
     for word in overrides:
         if Store.looks_like_id(word):
