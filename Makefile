@@ -53,6 +53,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check uv
 	@$(VENV)/bin/uv pip install --quiet --python $(PY) --compile-bytecode --constraint constraints.txt --group dev --editable '.[local]'
+	@$(PY) -m compileall -q src  # else each command would, where PYTHONDONTWRITEBYTECODE is set
 	@touch $(STAMP)
 
 clean:

@@ -112,14 +112,15 @@ def with_ids(folder: Path, words: list[str]) -> list[str]:
 def small(overrides: list[str]) -> list[str]:
     """The experiment on two tasks; one that would call a paid provider is compiled instead.
 
-    A launcher's jobs are processes of their own: two arms of four show that they come up.
+    A launcher's jobs are processes of their own. Two arms of four show that they come up, and find the sweep of
+    `folder` finished; tests/sweep has them execute one.
     """
     paid = any(word.startswith("provider=") and word[9:] not in ("rehearsal", "local") for word in overrides)
     if any(word.startswith("benchmark=") for word in overrides):
         return [*(word for word in overrides if not word.startswith("k=")), "benchmark.limit=2", "k=1"]
     kept = [word for word in overrides if not word.startswith(("k=", "benchmark.limit="))]
     if any(word.startswith("hydra/launcher=") for word in kept):
-        kept = [re.sub(r"^\+arm=.*,([a-z_]+,[a-z_]+)$", r"+arm=\1", word) for word in kept]
+        kept = [re.sub(r"^(\+arm=[a-z_]+,[a-z_]+),.*", r"\1", word) for word in kept]
     if paid:
         first = [re.sub(r"^(\+arm=[a-z_]+),.*", r"\1", word) for word in kept if word != "-m"]
         return ["show", *first, *SMALL]
