@@ -4,6 +4,7 @@ Nothing of AppWorld's data is needed or kept in this repository: the databases a
 on the spot by the installed package, and must not be committed (they derive from its protected part).
 """
 
+import gc
 import json
 import os
 import sys
@@ -121,6 +122,7 @@ def write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # it would look through the loaded engine many times in vain
     target = Path(sys.argv[1]).resolve()
     target.mkdir(parents=True, exist_ok=True)
     os.environ["APPWORLD_ROOT"] = str(target)  # read by the package when it is imported
