@@ -113,7 +113,9 @@ CALLS = pa.schema(
         column("call", pa.int32(), "how often the same request had come before"),
         column("started_at", TIME, "when it came"),
         column(
-            "by", pa.string(), "how its trial is known: `path` or `header`, else `order` of conversations"
+            "by",
+            pa.string(),
+            'how its trial is known: `path` or `header`, else `order` of conversations; SQL wants it as `"by"`',
         ),
         column("endpoint", pa.string(), "`chat_completions`"),
         column("streamed", pa.bool_(), "whether a stream was asked for"),
